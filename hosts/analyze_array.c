@@ -126,6 +126,17 @@ wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t
     return WT_OK;
 }
 
+void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
+{
+    enum { TILE = 32 };
+    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
+        for (int64_t c0 = 0; c0 < columns; c0 += TILE)
+            for (int64_t c = c0; c < c0 + TILE && c < columns; c++)
+                for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
+                    for (int w = 0; w < width; w++)
+                        out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
+}
+
 wt_status analyze_add_turned(analyze_result *result, const analyze_array *like, const float *in, int64_t n_columns,
                              int64_t n_rows)
 {

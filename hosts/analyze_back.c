@@ -1,6 +1,7 @@
 // Signals through a transform and back: what its inverse makes of it, on the calling thread and on a GPU. NSGT goes
 // slice by slice.
 
+#include "analyze_features.h"
 #include "analyze_sound.h"
 
 #include <stdlib.h>

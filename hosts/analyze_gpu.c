@@ -2,10 +2,11 @@
 // copied while another is computed, and keeps its plans and memory from batch to batch. What a GPU has not, or refuses,
 // the worker's thread computes from the same samples, copied back.
 
-#include "analyze.h"
+#include "analyze_gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 #include <warptone/clock.h>
 #include <warptone/pcm.h>
 

@@ -1,6 +1,6 @@
 // Pitch, onsets and beats on a GPU. Onset strength stays there for what is made of it.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <string.h>
 

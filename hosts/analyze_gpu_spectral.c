@@ -1,6 +1,6 @@
 // Spectra, mel bands, constant-Q, chroma and separation on a GPU. What is made on the way stays there.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>

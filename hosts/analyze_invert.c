@@ -1,6 +1,6 @@
 // Magnitudes taken apart into components, and made into signals again; on the calling thread, and on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <warptone/spectral.h>

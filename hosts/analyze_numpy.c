@@ -1,7 +1,7 @@
 // NPY: numpy/lib/format.py, version 1.0. NPZ: a ZIP archive of NPY members that are stored, not compressed: PKWARE
 // APPNOTE.TXT 6.3.10, 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end; of 4 GiB and more with sizes and
 // offsets in 64 bits: 4.5.3 extra field, 4.3.14 record and 4.3.15 locator before the end. Numbers are little-endian.
-#include "analyze.h"
+#include "analyze_write.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 
 int analyze_options_table(analyze_arguments *a, const wt_option **table)
 {

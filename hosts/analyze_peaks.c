@@ -1,7 +1,7 @@
 // Where the energy of spectra lies: peaks as pitches, harmonics of each frequency, reassigned bins; on the calling
 // thread, and on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <warptone/reassigned.h>

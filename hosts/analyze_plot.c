@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_write.h"
 #include "axes.h"
 #include "plot.h"
 

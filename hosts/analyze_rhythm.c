@@ -1,8 +1,9 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 
 // ---- pitch
 

@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,17 +26,6 @@ wt_stft_config analyze_stft_config(const analyze_options *o)
 {
     return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o),
                             .window = o->window, .pad = o->padding};
-}
-
-void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
-{
-    enum { TILE = 32 };
-    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
-        for (int64_t c0 = 0; c0 < columns; c0 += TILE)
-            for (int64_t c = c0; c < c0 + TILE && c < columns; c++)
-                for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
-                    for (int w = 0; w < width; w++)
-                        out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
 }
 
 // ---- Fourier

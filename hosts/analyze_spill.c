@@ -1,7 +1,7 @@
 // What is as long as a long file, and must be there at once, lies in a file of $TMPDIR (else /var/tmp) that has no name
 // and is mapped: memory that the system takes back when it is short of it.
 
-#include "analyze.h"
+#include "analyze_array.h"
 
 #include <errno.h>
 #include <fcntl.h>

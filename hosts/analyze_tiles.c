@@ -6,6 +6,8 @@
 // What columns need of the whole signal, and features that are no columns, come first (analyze_whole.c).
 
 #include "analyze_tiles.h"
+#include "analyze_features.h"
+#include "analyze_sound.h"
 #include "atomic_file.h"
 #include "interrupt.h"
 

@@ -3,7 +3,7 @@
 #ifndef WT_ANALYZE_TILES_H
 #define WT_ANALYZE_TILES_H
 
-#include "analyze.h"
+#include "analyze_run.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,7 @@
 // What tiles must know of their whole signal: its loudest band, its tuning, found on walks along the tiles before the
 // one that makes columns; and rows, a number a frame, gathered from all tiles for features that are made of one.
 
+#include "analyze_features.h"
 #include "analyze_sound.h"
 #include "analyze_tiles.h"
 

@@ -1,4 +1,5 @@
 #include "analyze_options.h"
+#include "analyze_run.h"
 #include "command.h"
 #include "interrupt.h"
 #include "process_report.h"

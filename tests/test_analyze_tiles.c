@@ -3,7 +3,7 @@
 #include "support/npy.h"
 #include "support/testing.h"
 
-#include "../hosts/analyze.h"
+#include "../hosts/analyze_write.h"
 
 #include <fcntl.h>
 #include <math.h>
