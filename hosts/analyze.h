@@ -160,6 +160,7 @@ struct analyze_feature {
     analyze_here *compute; ///< NULL = on_gpu does that too: a file's channels together, at signal.pcm, when the place is
                            ///< NULL
     analyze_there *on_gpu; ///< parts [n_used]; NULL = not there
+    analyze_flow_id flow;  ///< in place of both: the op that its signals go through
     int n_arrays;    ///< of one that goes in tiles, 0 = 1
     bool audio;      ///< it makes signals: audio formats hold it
     bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
@@ -205,6 +206,10 @@ const analyze_feature *analyze_feature_of_base(analyze_base base);
 WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result *parts, int channels,
                                   analyze_result *result);
 
+/// What a feature that is not of single channels makes of a batch, on its place: its flow's, else on_gpu's. Errors:
+/// WT_ERR_UNSUPPORTED when it has neither.
+WT_CHECKED wt_status analyze_compute_batch(const analyze_feature *feature, const analyze_batch *batch,
+                                           analyze_result *parts);
 /// One feature of a signal's channels on the calling thread, behind what the result holds.
 WT_CHECKED wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
                                              analyze_result *result);

@@ -42,18 +42,18 @@ static const analyze_feature features[] = {
     {"griffin_lim", "a signal of the magnitudes, without their phases", ANALYZE_GATHERED, analyze_griffin_lim, analyze_gpu_griffin_lim, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"mel_to_audio", "a signal of the mel bands", ANALYZE_GATHERED, analyze_mel_to_audio, analyze_gpu_mel_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"resample", "the signal itself, at --rate", ANALYZE_TILES, analyze_resample, analyze_gpu_resample, .audio = true},
-    {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, NULL, analyze_filter, .context = ANALYZE_CONTEXT, .audio = true},
+    {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, .flow = ANALYZE_FLOW_FILTER, .context = ANALYZE_CONTEXT, .audio = true},
     {"filtfilt", "the same forward and backward, without delay", ANALYZE_GATHERED, analyze_filtfilt, analyze_gpu_filtfilt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_filtfilt_of, .audio = true},
-    {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, NULL, analyze_fir, .context = ANALYZE_CONTEXT, .reach = analyze_fir_reach, .audio = true},
-    {"convolve", "with what --impulse holds", ANALYZE_TILES, NULL, analyze_convolve, .context = ANALYZE_CONTEXT, .reach = analyze_convolve_reach, .audio = true},
+    {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, .flow = ANALYZE_FLOW_FIR, .context = ANALYZE_CONTEXT, .audio = true},
+    {"convolve", "with what --impulse holds", ANALYZE_TILES, .flow = ANALYZE_FLOW_CONVOLVE, .context = ANALYZE_CONTEXT, .audio = true},
     {"savgol", "smoothed, or its slope, by fitted polynomials: --taps --polynomial --derivative", ANALYZE_TILES, analyze_savgol, analyze_gpu_savgol, .context = ANALYZE_CONTEXT, .reach = analyze_savgol_reach, .audio = true},
     {"median", "through a median of --kernel samples", ANALYZE_TILES, analyze_median, analyze_gpu_median, .context = ANALYZE_CONTEXT, .reach = analyze_median_reach, .audio = true},
-    {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, NULL, analyze_preemphasis, .context = ANALYZE_CONTEXT, .audio = true},
-    {"deemphasis", "its inverse", ANALYZE_TILES, NULL, analyze_deemphasis, .context = ANALYZE_CONTEXT, .audio = true},
+    {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, .flow = ANALYZE_FLOW_PREEMPHASIS, .context = ANALYZE_CONTEXT, .audio = true},
+    {"deemphasis", "its inverse", ANALYZE_TILES, .flow = ANALYZE_FLOW_DEEMPHASIS, .context = ANALYZE_CONTEXT, .audio = true},
     {"normalize", "at a loudness, RMS or peak: --target --by --ceiling", ANALYZE_TILES, NULL, analyze_normalize, .needs = ANALYZE_NEED_LEVEL, .context = ANALYZE_CONTEXT, .audio = true},
-    {"agc", "slowly brought to a level: --target --max-gain", ANALYZE_TILES, NULL, analyze_agc, .context = ANALYZE_CONTEXT, .audio = true},
-    {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, NULL, analyze_denoise, .context = ANALYZE_CONTEXT, .reach = analyze_denoise_reach, .audio = true},
-    {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, NULL, analyze_echo_cancel, .context = ANALYZE_CONTEXT, .reach = analyze_echo_reach, .audio = true},
+    {"agc", "slowly brought to a level: --target --max-gain", ANALYZE_TILES, .flow = ANALYZE_FLOW_AGC, .context = ANALYZE_CONTEXT, .audio = true},
+    {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, .flow = ANALYZE_FLOW_DENOISE, .context = ANALYZE_CONTEXT, .audio = true},
+    {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, .flow = ANALYZE_FLOW_ECHO_CANCEL, .context = ANALYZE_CONTEXT, .audio = true},
     {"istft", "through spectra and back", ANALYZE_TILES, analyze_istft, analyze_gpu_istft, .context = ANALYZE_CONTEXT, .reach = analyze_istft_reach, .audio = true},
     {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_TILES, analyze_icqt, analyze_gpu_icqt, .context = ANALYZE_CONTEXT_OF_CQT, .reach = analyze_icqt_reach, .audio = true, .above_zero = true},
     {"insgt", "through the constant-Q transform that has an inverse, and back", ANALYZE_GATHERED, analyze_insgt, analyze_gpu_insgt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_insgt_of, .audio = true, .above_zero = true},
@@ -253,6 +253,12 @@ static wt_status compute_channels(const analyze_feature *feature, const analyze_
     return status;
 }
 
+wt_status analyze_compute_batch(const analyze_feature *feature, const analyze_batch *batch, analyze_result *parts)
+{
+    if (feature->flow) return analyze_flow_through(batch, feature->flow, parts);
+    return feature->on_gpu ? feature->on_gpu(batch, parts) : WT_ERR_UNSUPPORTED;
+}
+
 static wt_status compute_together(const analyze_feature *feature, const analyze_signal *signal, int channels,
                                   analyze_result *result)
 {
@@ -263,7 +269,7 @@ static wt_status compute_together(const analyze_feature *feature, const analyze_
                              .whole = signal->whole,
                              .paths = &signal->path};
     analyze_result *parts = calloc((size_t)channels, sizeof *parts);
-    wt_status status = parts ? feature->on_gpu(&b, parts)
+    wt_status status = parts ? analyze_compute_batch(feature, &b, parts)
                              : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays of %d channels", feature->name, channels);
     if (!status) status = analyze_join(feature, parts, channels, result);
     for (int c = 0; parts && c < channels; c++) analyze_result_free(&parts[c]);

@@ -203,7 +203,7 @@ static wt_status compute_file(const analyze_batch *b, const analyze_feature *fea
                                .channels = b->channels,
                                .whole = s->whole,
                                .paths = &s->path};
-    return feature->on_gpu(&one, parts + k);
+    return analyze_compute_batch(feature, &one, parts + k);
 }
 
 /// A feature on the calling thread.
@@ -228,8 +228,7 @@ static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, 
 
 static wt_status make_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
-    if (!feature->on_gpu) return compute_here(b, feature, parts);
-    wt_status status = feature->on_gpu(b, parts);
+    wt_status status = analyze_compute_batch(feature, b, parts);
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it
     for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
@@ -322,7 +321,7 @@ wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_fea
     int64_t length;
     analyze_batch b;
     wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
-    if (!status) status = (feature->of ? feature->of : feature)->on_gpu(&b, result);
+    if (!status) status = analyze_compute_batch(feature->of ? feature->of : feature, &b, result);
     if (!status && feature->of) status = analyze_differentiate(feature, result, 0);
     if (!status) return WT_OK;
     analyze_result_free(result);

@@ -13,14 +13,13 @@ analyze_here analyze_resample, analyze_filtfilt, analyze_savgol, analyze_istft, 
 analyze_of_row analyze_filtfilt_of, analyze_insgt_of;
 analyze_there analyze_gpu_resample, analyze_gpu_filtfilt, analyze_gpu_savgol, analyze_gpu_istft, analyze_gpu_icqt,
     analyze_gpu_insgt;
-analyze_reach analyze_savgol_reach, analyze_istft_reach, analyze_icqt_reach, analyze_fir_reach,
-    analyze_convolve_reach, analyze_denoise_reach, analyze_echo_reach;
+analyze_reach analyze_savgol_reach, analyze_istft_reach, analyze_icqt_reach;
 
 // On a thread and on a GPU.
-analyze_there analyze_normalize, analyze_filter, analyze_fir, analyze_convolve, analyze_preemphasis,
-    analyze_deemphasis, analyze_agc, analyze_denoise, analyze_echo_cancel;
-wt_status analyze_flow_through(const analyze_batch *b, analyze_flow_id id, analyze_result *parts);
-/// How late the op is; 0 where it cannot be made.
+analyze_there analyze_normalize;
+/// A feature that is a flow, likewise.
+WT_CHECKED wt_status analyze_flow_through(const analyze_batch *b, analyze_flow_id id, analyze_result *parts);
+/// How late the op is; 0 where it cannot be made, or never is.
 int64_t analyze_flow_reach(const analyze_signal *s, analyze_flow_id id);
 
 /// The level of a signal that comes in blocks, and the gain that normalize has for it. Free with analyze_level_destroy,

@@ -123,6 +123,8 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
             const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s, WT_CQT_FULL);
             own = 24 + reach_of_cqt(&c, rate_hz) / analyze_hop(o); // 24: what CENS smooths over
         }
+        const int64_t late = o->features[k]->flow ? analyze_flow_reach(&s, o->features[k]->flow) : 0;
+        if (late) own += late / analyze_hop(o) + 2;
         if (o->features[k]->reach) own += o->features[k]->reach(&s) / analyze_hop(o) + 2;
         if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;
         if (o->features[k]->of) own += ANALYZE_CONTEXT; // of nine columns
