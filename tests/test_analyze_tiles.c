@@ -287,6 +287,12 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "long.wav", "median_spectrogram --kernel 9", 2e-6);
     assert_near(state, "cuda", "long.wav", "residual --margin 2", 4e-6);
     assert_near(state, "cuda", "long.wav", "tempos", 1e-9);
+    assert_near(state, "cuda", "long.wav", "tempo_ratios", 1e-5);
+    assert_near(state, "cuda", "long.wav", "fourier_tempogram", 1e-4);
+    assert_near(state, "cuda", "longer.wav", "icqt --rate 0", 4e-6);
+    assert_near(state, "cuda", "long.wav", "nsgt", 0); // all samples at once, as of the whole
+    assert_near(state, "cuda", "long.wav", "insgt", 0);
+    assert_near(state, "cuda", "long.wav", "time_stretch --speed 1.25", 0);
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
@@ -299,6 +305,8 @@ static void cuda_gives_the_same_in_tiles(void **state)
     snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
     run_both(state, "cuda", "-f pyin", "whole.npz", &o);
     assert_same_files(o.whole, o.tiled, "pyin");
+    run_both(state, "cuda", "-f rms,beats,pyin", "whole.json", &o);
+    assert_same_files(o.whole, o.tiled, "what is gathered for json");
 }
 
 /// Two channels at another rate, with a remainder by every hop, so that tiles begin within the resampler's blocks;
