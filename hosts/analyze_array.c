@@ -89,6 +89,7 @@ const struct analyze_likes analyze_like = {
     .harmonic_mask  = {.name = "harmonic_mask", .unit = "share", .rows = ANALYZE_ROWS_LINEAR},
     .percussive_mask = {.name = "percussive_mask", .unit = "share", .rows = ANALYZE_ROWS_LINEAR},
     .residual       = {.name = "residual", .unit = "", .layout = ANALYZE_SAMPLES},
+    .mel_to_stft    = {.name = "mel_to_stft", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
     .speech         = {.name = "speech", .unit = ""},
     .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
 };

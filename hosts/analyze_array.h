@@ -86,7 +86,7 @@ extern const struct analyze_likes {
         reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
         convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
         power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,
-        percussive_mask, residual;
+        percussive_mask, residual, mel_to_stft;
 } analyze_like;
 /// That of a feature that is one array of its name; NULL = there is none.
 const analyze_array *analyze_like_of(const char *name);

@@ -40,6 +40,7 @@ static const analyze_feature features[] = {
     {"pitch_shift", "the signal higher or lower, at its speed", ANALYZE_GATHERED, analyze_pitch_shift, analyze_gpu_pitch_shift, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pitch_shift_of, .audio = true},
     {"nmf", "spectra as sums of a few: components, activations", ANALYZE_GATHERED, analyze_nmf, analyze_gpu_nmf, .base = ANALYZE_BASE_SAMPLES},
     {"griffin_lim", "a signal of the magnitudes, without their phases", ANALYZE_GATHERED, analyze_griffin_lim, analyze_gpu_griffin_lim, .base = ANALYZE_BASE_SAMPLES, .audio = true},
+    {"mel_to_stft", "magnitudes that have the mel bands [bins][frames]", ANALYZE_GATHERED, analyze_mel_to_stft, analyze_gpu_mel_to_stft, .base = ANALYZE_BASE_SAMPLES},
     {"mel_to_audio", "a signal of the mel bands", ANALYZE_GATHERED, analyze_mel_to_audio, analyze_gpu_mel_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"resample", "the signal itself, at --rate", ANALYZE_TILES, analyze_resample, analyze_gpu_resample, .audio = true},
     {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, .flow = ANALYZE_FLOW_FILTER, .context = ANALYZE_CONTEXT, .audio = true},

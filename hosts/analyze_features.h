@@ -44,10 +44,11 @@ analyze_there analyze_gpu_piptrack, analyze_gpu_salience, analyze_gpu_reassigned
 
 // ---- medians, separation, factors: analyze_median.c, analyze_separate.c, analyze_invert.c
 
-analyze_here analyze_nmf, analyze_griffin_lim, analyze_mel_to_audio, analyze_median, analyze_median_spectrogram,
+analyze_here analyze_nmf, analyze_griffin_lim, analyze_mel_to_audio, analyze_mel_to_stft, analyze_median, analyze_median_spectrogram,
     analyze_nn_filter, analyze_hpss, analyze_residual, analyze_hpss_masks;
 analyze_there analyze_gpu_median, analyze_gpu_median_spectrogram, analyze_gpu_nn_filter, analyze_gpu_hpss,
-    analyze_gpu_residual, analyze_gpu_hpss_masks, analyze_gpu_nmf, analyze_gpu_griffin_lim, analyze_gpu_mel_to_audio;
+    analyze_gpu_residual, analyze_gpu_hpss_masks, analyze_gpu_nmf, analyze_gpu_griffin_lim, analyze_gpu_mel_to_audio,
+    analyze_gpu_mel_to_stft;
 analyze_reach analyze_median_reach, analyze_median_spectrogram_reach, analyze_hpss_reach;
 
 // ---- the constant-Q transform that has an inverse: analyze_nsgt.c

@@ -272,6 +272,7 @@ static void mel_bands_become_a_signal(void **state)
     wt_mel_inverse_run(plan, spectra, want);
     for (int t = 0; t < FRAMES; t++)
         for (int k = 0; k < BINS; k++) spectra[t * BINS + k] = want[k * FRAMES + t];
+    analyze_assert_turned(array_of(state, "-f mel_to_stft --n-mels 40" SHORT, 0), spectra, BINS, FRAMES);
     wt_mel_inverse_destroy(plan);
     wt_mel_destroy(mel);
     assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, spectra);
