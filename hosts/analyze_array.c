@@ -90,6 +90,8 @@ const struct analyze_likes analyze_like = {
     .percussive_mask = {.name = "percussive_mask", .unit = "share", .rows = ANALYZE_ROWS_LINEAR},
     .residual       = {.name = "residual", .unit = "", .layout = ANALYZE_SAMPLES},
     .mel_to_stft    = {.name = "mel_to_stft", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .momentary      = {.name = "momentary_lufs", .unit = "LUFS", .layout = ANALYZE_TENTHS},
+    .short_term     = {.name = "short_term_lufs", .unit = "LUFS", .layout = ANALYZE_TENTHS},
     .speech         = {.name = "speech", .unit = ""},
     .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
 };

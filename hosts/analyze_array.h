@@ -24,6 +24,7 @@ typedef enum analyze_layout {
     ANALYZE_PARTS,   ///< components of a spectrogram
     ANALYZE_BINS,    ///< frequencies of the whole signal
     ANALYZE_LAGS,    ///< samples between what is compared
+    ANALYZE_TENTHS,  ///< time steps of a tenth of a second, each at its end
 } analyze_layout;
 
 typedef enum analyze_type {
@@ -86,7 +87,7 @@ extern const struct analyze_likes {
         reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
         convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
         power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,
-        percussive_mask, residual, mel_to_stft;
+        percussive_mask, residual, mel_to_stft, momentary, short_term;
 } analyze_like;
 /// That of a feature that is one array of its name; NULL = there is none.
 const analyze_array *analyze_like_of(const char *name);

@@ -85,6 +85,7 @@ static const analyze_feature features[] = {
     {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_GATHERED, analyze_trim, analyze_gpu_trim, .base = ANALYZE_BASE_RMS, .finish = analyze_trim_of},
     {"split", "the parts between silences, in samples [n][2]", ANALYZE_GATHERED, analyze_split, analyze_gpu_split, .base = ANALYZE_BASE_RMS, .finish = analyze_split_of},
     {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_GATHERED, analyze_vad, analyze_gpu_vad, .base = ANALYZE_BASE_SPEECH, .finish = analyze_vad_of},
+    {"loudness_curve", "momentary_lufs and short_term_lufs of the file, every 0.1 s", ANALYZE_OF_FILE, analyze_loudness_curve, NULL, .any_length = false},
     {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, analyze_loudness, analyze_gpu_loudness, .any_length = false},
 };
 // clang-format on

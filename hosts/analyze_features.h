@@ -59,7 +59,7 @@ analyze_there analyze_gpu_nsgt;
 // ---- pitch, onsets, beats: analyze_rhythm.c; analyze_gpu_rhythm.c
 
 analyze_here analyze_yin, analyze_pyin, analyze_onset_strength, analyze_onsets, analyze_tempo, analyze_tempos,
-    analyze_beats, analyze_tempogram, analyze_plp, analyze_loudness, analyze_fourier_tempogram, analyze_tempo_ratios,
+    analyze_beats, analyze_tempogram, analyze_plp, analyze_loudness, analyze_loudness_curve, analyze_fourier_tempogram, analyze_tempo_ratios,
     analyze_beat_strength;
 analyze_of_row analyze_pyin_of, analyze_onsets_of, analyze_tempo_of, analyze_beats_of, analyze_plp_of;
 analyze_there analyze_gpu_yin, analyze_gpu_pyin, analyze_gpu_onset_strength, analyze_gpu_beat_strength,

@@ -271,7 +271,8 @@ static double *points_of(const picture *p, const analyze_array *a, int64_t n)
     double *x = malloc(sizeof(double) * 2 * (size_t)n);
     for (int64_t t = 0; t < n && x; t++) {
         const double value = analyze_number(a, t);
-        x[t] = (double)t * analyze_hop(p->report->options) / p->report->rate_hz;
+        x[t] = a->layout == ANALYZE_TENTHS ? (double)(t + 1) / 10
+                                           : (double)t * analyze_hop(p->report->options) / p->report->rate_hz;
         x[n + t] = isfinite(value) ? value : NAN;
     }
     return x;

@@ -12,6 +12,7 @@ static double frame_s(const analyze_report *report, double frame)
 static double place_of(const analyze_report *report, const analyze_array *a, int64_t column)
 {
     if (a->layout == ANALYZE_SAMPLES || a->layout == ANALYZE_LAGS) return (double)column / report->rate_hz;
+    if (a->layout == ANALYZE_TENTHS) return (double)(column + 1) / 10;
     if (a->layout == ANALYZE_BINS) return (double)column * report->rate_hz / (double)report->n;
     return frame_s(report, (double)column);
 }

@@ -48,6 +48,7 @@ static void more_from_a_gpu_is_the_cpus(void **state)
         {"hpss_masks", 2e-6, "clicks"},
         {"residual --margin 3", 2e-6, "clicks"},
         {"tempos", 0, "clicks"},
+        {"loudness_curve", 0, "clicks"},
     };
     analyze_compare(state, cases, sizeof cases / sizeof *cases);
 }

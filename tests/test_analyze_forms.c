@@ -13,6 +13,7 @@
 #include <warptone/db.h>
 #include <warptone/decompose.h>
 #include <warptone/fft.h>
+#include <warptone/loudness.h>
 #include <warptone/median.h>
 #include <warptone/stft.h>
 #include <warptone/tempo.h>
@@ -214,6 +215,42 @@ static void each_frame_has_a_tempo(void **state)
     npy_free(&a), npy_free(&strength);
 }
 
+/// Of all channels at the file's own rate, at the end of each tenth of a second.
+static void loudness_changes_with_time(void **state)
+{
+    enum { RATE = 11025, N_STEPS = 35, LENGTH = RATE * N_STEPS / 10 + 500 };
+    float *x = test_noise(2, LENGTH, 0.2f);
+    wt_loudness *meter;
+    size_t size;
+    for (int i = LENGTH; i < 2 * LENGTH; i++) x[i] *= (float)(i - LENGTH) / LENGTH;
+    test_write(test_path(state, "louder.wav"),
+               &(wt_audio_writer_config){.rate_hz = RATE, .channels = 2, .sample = WT_SAMPLE_F32}, x, LENGTH, 1000);
+    npy a[2];
+    for (int k = 0; k < 2; k++) {
+        a[k] = analyze_array_of(state, "-f loudness_curve", test_path(state, "louder.wav"), k);
+        assert_int_equal(a[k].count, N_STEPS);
+    }
+    assert_ok(wt_loudness_create(&(wt_loudness_config){.rate_hz = RATE, .channels = 2}, &meter));
+    for (int k = 0; k < N_STEPS; k++) {
+        wt_loudness_values v;
+        const int from = RATE * k / 10, to = RATE * (k + 1) / 10;
+        wt_loudness_process(meter, (const float *[]){x + from, x + LENGTH + from}, to - from);
+        wt_loudness_query(meter, &v);
+        const float want_m = (float)v.momentary_lufs, want_s = (float)v.short_term_lufs;
+        assert_memory_equal((float *)a[0].data + k, &want_m, sizeof want_m);
+        assert_memory_equal((float *)a[1].data + k, &want_s, sizeof want_s);
+    }
+    assert_true(((float *)a[1].data)[N_STEPS - 1] > ((float *)a[1].data)[10]);
+    wt_loudness_destroy(meter);
+    npy_free(&a[0]), npy_free(&a[1]), free(x);
+    assert_analyze("--backend cpu -f loudness_curve '%s' '%s'", test_path(state, "louder.wav"), test_path(state, "l.csv"));
+    char *table = test_slurp(test_path(state, "l.csv"), &size);
+    assert_memory_equal(table, "time_s,momentary_lufs,short_term_lufs\r\n0.1,", 43);
+    free(table);
+    assert_analyze("--backend cpu -f loudness_curve --width 600 --height 200 '%s' '%s'", test_path(state, "louder.wav"),
+                   test_path(state, "l.png"));
+}
+
 #define EVERY                                                                                                          \
     "-f power,phase,spectrogram_db,fft,autocorrelation,median,median_spectrogram,nn_filter,hpss,residual,hpss_masks,"  \
     "tempos --kernel 9 --kernel-bins 5 --margin 2"
@@ -321,6 +358,7 @@ int main(void)
         cmocka_unit_test(frames_become_their_neighbours),
         cmocka_unit_test(parts_have_masks_and_leave_a_rest),
         cmocka_unit_test(each_frame_has_a_tempo),
+        cmocka_unit_test(loudness_changes_with_time),
         cmocka_unit_test(tiles_are_the_whole),
         cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(they_are_drawn_written_and_heard),
