@@ -98,6 +98,7 @@ wt_status analyze_nn_filter(const analyze_signal *s, analyze_result *r)
     if (!status) status = analyze_add(r, &analyze_like.nn_filter, x.bins, x.n_frames, &out);
     if (!status) {
         const wt_nn_filter_config config = neighbours_config(s, x.n_frames);
+        analyze_hush(x.values, x.n_frames * x.bins);
         analyze_turn(x.values, x.n_frames, x.bins, 1, rows);
         status = wt_nn_filter(&config, rows, out);
     }
@@ -188,6 +189,7 @@ static wt_status turn_spectra(const analyze_batch *b, const wt_buffer *spectra, 
                          : wt_fail(WT_ERR_NO_MEMORY, "nn_filter: %d signals", b->n_signals);
     for (int64_t k = 0; k < b->n_signals && !status; k++)
         analyze_turn((const float *)data + k * area, n_frames, bins, 1, x + k * area);
+    if (!status) analyze_hush(x, b->n_signals * area);
     if (!status) status = wt_stream_upload(b->signal.place->stream, rows, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
     free(x);

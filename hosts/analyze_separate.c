@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/hpss.h>
 
 static wt_hpss_config hpss_config(const analyze_signal *s, bool masks, int lines)
@@ -40,6 +41,7 @@ static wt_status separate(const analyze_signal *s, bool masks, analyze_spectra *
     wt_status status = analyze_spectra_make(s, masks ? WT_STFT_MAGNITUDE : WT_STFT_COMPLEX, true, x);
     if (status) return status;
     const size_t floats = (size_t)x->n_frames * (size_t)x->bins * (masks ? 1 : 2);
+    if (masks) analyze_hush(x->values, (int64_t)floats);
     if (!(*parts = malloc(2 * floats * sizeof **parts)))
         return wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);
     status = wt_hpss_create(NULL, &config, &hpss);
@@ -107,6 +109,23 @@ static wt_status make_hpss(const analyze_batch *b, int masks, void **plan)
 
 static void destroy_hpss(void *plan) { wt_hpss_destroy(plan); }
 
+/// Magnitudes by way of the host.
+static wt_status hush_on_gpu(const analyze_batch *b, wt_buffer *magnitudes, size_t bytes)
+{
+    const void *data;
+    float *x = malloc(bytes);
+    wt_status status = x ? analyze_fetch(b, magnitudes, bytes, &data)
+                         : wt_fail(WT_ERR_NO_MEMORY, "hpss_masks: %d signals", b->n_signals);
+    if (!status) {
+        memcpy(x, data, bytes);
+        analyze_hush(x, (int64_t)(bytes / sizeof *x));
+        status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
+    }
+    if (!status) status = wt_stream_synchronize(b->signal.place->stream);
+    free(x);
+    return status;
+}
+
 /// Both parts of all signals' spectra, or their masks, `bytes` each.
 static wt_status separate_on_gpu(const analyze_batch *b, bool masks, wt_buffer **parts, size_t *bytes,
                                  int64_t *n_frames)
@@ -118,7 +137,8 @@ static wt_status separate_on_gpu(const analyze_batch *b, bool masks, wt_buffer *
         analyze_spectra_on_gpu(b, masks ? WT_STFT_MAGNITUDE : WT_STFT_COMPLEX, true, &spectra, n_frames);
     if (status) return status;
     *bytes = (masks ? 1 : 2) * sizeof(float) * (size_t)b->n_signals * (size_t)*n_frames * bins;
-    status = analyze_kept_plan(b, &(analyze_maker){make_hpss, destroy_hpss}, masks, &hpss);
+    if (masks) status = hush_on_gpu(b, spectra, *bytes);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_hpss, destroy_hpss}, masks, &hpss);
     if (!status) status = analyze_room(b, ROOM_PARTS, 2 * *bytes, parts);
     if (status) return status;
     return wt_hpss_enqueue(hpss, b->signal.place->stream, spectra, 0, *n_frames, *parts, 0, *parts, *bytes);

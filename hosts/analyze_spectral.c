@@ -53,6 +53,12 @@ wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, b
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
 }
 
+void analyze_hush(float *magnitudes, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (magnitudes[k] < 1e-10f) magnitudes[k] = 0;
+}
+
 wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;

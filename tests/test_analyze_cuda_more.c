@@ -53,20 +53,40 @@ static void more_from_a_gpu_is_the_cpus(void **state)
     analyze_compare(state, cases, sizeof cases / sizeof *cases);
 }
 
-/// The same but for whole turns. Of silence, which is half of it, both say 0.
-static void phases_from_a_gpu_are_the_cpus(void **state)
+/// Noise, and nothing behind it.
+static void half_file(void **state)
 {
     enum { N = ANALYZE_RATE_HZ };
-    npy want, got;
-    if (wt_device_count() < 1) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
     float *x = test_noise(1, N, 0.3f);
     memset(x + N / 2, 0, sizeof *x * (N / 2));
     test_write(test_path(state, "half.wav"),
                &(wt_audio_writer_config){.rate_hz = N, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
     free(x);
+}
+
+/// What rounding leaves of silence beside sound is no mask, and nobody's neighbour.
+static void silence_from_a_gpu_is_the_cpus(void **state)
+{
+    static const analyze_case cases[] = {
+        {"hpss_masks", 2e-6, "half"},
+        {"hpss_masks --margin 2", 2e-6, "half"},
+        {"nn_filter", 2e-6, "half"},
+        {"nn_filter --distance cosine --aggregate median --mutual", 2e-6, "half"},
+        {"spectrogram_db", 2e-6, "half"},
+    };
+    half_file(state);
+    analyze_compare(state, cases, sizeof cases / sizeof *cases);
+}
+
+/// The same but for whole turns. Of silence, which is half of it, both say 0.
+static void phases_from_a_gpu_are_the_cpus(void **state)
+{
+    npy want, got;
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    half_file(state);
     assert_analyze("--backend cpu -f phase '%s' '%s'", test_path(state, "half.wav"), test_path(state, "cpu.npy"));
     assert_analyze("--backend cuda -f phase '%s' '%s'", test_path(state, "half.wav"), test_path(state, "cuda.npy"));
     assert_ok(npy_read(test_path(state, "cpu.npy"), &want));
@@ -87,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_from_a_gpu_is_the_cpus),
+        cmocka_unit_test(silence_from_a_gpu_is_the_cpus),
         cmocka_unit_test(phases_from_a_gpu_are_the_cpus),
     };
     if (!find_program(analyze_program, sizeof analyze_program)) return 1;

@@ -163,7 +163,10 @@ static void frames_become_their_neighbours(void **state)
     static float rows[FRAMES * BINS];
     spectra_of(true, WT_STFT_MAGNITUDE, spectra);
     for (int t = 0; t < FRAMES; t++)
-        for (int k = 0; k < BINS; k++) rows[k * FRAMES + t] = spectra[t * BINS + k];
+        for (int k = 0; k < BINS; k++) {
+            const float x = spectra[t * BINS + k];
+            rows[k * FRAMES + t] = x < 1e-10f ? 0 : x;
+        }
     for (int k = 0; k < 3; k++) {
         wt_nn_filter_config config = cases[k].config;
         config.rows = BINS, config.columns = FRAMES;
@@ -243,7 +246,8 @@ static void loudness_changes_with_time(void **state)
     assert_true(((float *)a[1].data)[N_STEPS - 1] > ((float *)a[1].data)[10]);
     wt_loudness_destroy(meter);
     npy_free(&a[0]), npy_free(&a[1]), free(x);
-    assert_analyze("--backend cpu -f loudness_curve '%s' '%s'", test_path(state, "louder.wav"), test_path(state, "l.csv"));
+    assert_analyze("--backend cpu -f loudness_curve '%s' '%s'", test_path(state, "louder.wav"),
+                   test_path(state, "l.csv"));
     char *table = test_slurp(test_path(state, "l.csv"), &size);
     assert_memory_equal(table, "time_s,momentary_lufs,short_term_lufs\r\n0.1,", 43);
     free(table);
@@ -294,8 +298,8 @@ static void short_and_silent_files_work(void **state)
 
 static void they_are_drawn_written_and_heard(void **state)
 {
-    assert_analyze("--backend cpu -f power,phase,spectrogram_db,median_spectrogram,nn_filter,hpss_masks,residual,tempos,"
-                   "median --width 600 --height 200 '%s' '%s'", input, test_path(state, "forms.png"));
+    assert_analyze("--backend cpu -f power,phase,spectrogram_db,median_spectrogram,nn_filter,hpss_masks,residual,"
+                   "tempos,median --width 600 --height 200 '%s' '%s'", input, test_path(state, "forms.png"));
     assert_analyze("--backend cpu " EVERY " '%s' '%s'", input, test_path(state, "forms.json"));
     assert_analyze("--backend cpu -f power,phase_delta,hpss_masks,tempos '%s' '%s'", input, test_path(state, "f.csv"));
     assert_analyze("--backend cpu -f residual '%s' '%s'", input, test_path(state, "residual.wav"));
@@ -315,8 +319,10 @@ static void whole_signals_are_bounded(void **state)
     assert_int_equal(analyze_runf("--backend cpu -f fft '%s' '%s'", path, test_path(state, "x.npz")), 2);
     assert_non_null(strstr(analyze_out, "fft is of the whole signal: 4194305 samples, want at most 4194304"));
     assert_int_equal(analyze_runf("--backend cpu -f autocorrelation '%s' '%s'", path, test_path(state, "x.npz")), 2);
-    assert_non_null(strstr(analyze_out, "autocorrelation is of the whole signal: 4194305 samples, want at most 2097152"));
-    assert_int_equal(analyze_runf("--backend cpu -f nn_filter --hop 100 '%s' '%s'", path, test_path(state, "x.npz")), 2);
+    assert_non_null(
+        strstr(analyze_out, "autocorrelation is of the whole signal: 4194305 samples, want at most 2097152"));
+    assert_int_equal(analyze_runf("--backend cpu -f nn_filter --hop 100 '%s' '%s'", path, test_path(state, "x.npz")),
+                     2);
     assert_non_null(strstr(analyze_out, "nn_filter: 1025 x 41944, want 1 or more rows, 1..32768 columns"));
 }
 
