@@ -20,6 +20,17 @@ static inline int64_t wt__op_begin(int64_t n_tiles, int slot, int n_slots)
     return n_tiles * slot / n_slots;
 }
 
+/// Channels of one signal of planes [n_signals][channels][n_frames], in and out.
+static inline void wt__op_channels(const float *in, float *out, int64_t signal, int channels, int n_frames,
+                                   const float **ins, float **outs)
+{
+    for (int k = 0; k < channels; k++) {
+        const int64_t at = (signal * channels + k) * n_frames;
+        ins[k] = in + at;
+        outs[k] = out + at;
+    }
+}
+
 /// Work that the slots of a call take as they come, so that one which is woken late or disturbed does less. A plan's
 /// own; at rest all of it is 0.
 typedef struct wt__op_share {
@@ -27,9 +38,9 @@ typedef struct wt__op_share {
     _Atomic int n_done;
 } wt__op_share;
 
-/// The next tiles for a slot, *begin .. *end - 1 of 0 .. n_tiles - 1: a quarter of an equal part of what is left, `most`
-/// at most, so that all end together. False when none are left, which each of the `n_slots` must hear once: the last one
-/// brings the share to rest.  [rt]
+/// The next tiles for a slot, *begin .. *end - 1 of 0 .. n_tiles - 1: a quarter of an equal part of what is left,
+/// `most` at most, so that all end together. False when none are left, which each of the `n_slots` must hear once: the
+/// last one brings the share to rest.  [rt]
 WT_RT bool wt__op_take(wt__op_share *share, int64_t n_tiles, int64_t most, int n_slots, int64_t *begin, int64_t *end);
 
 /// `floats` at `offset` bytes of `buffer` must exist; `op` and `side` name them in the sentence.

@@ -22,8 +22,8 @@ void wt__pool_place_thread(const wt__pool *pool);
 void wt__pool_destroy(wt__pool *pool); ///< Nothing may be running. NULL is allowed.
 
 /// `function(args, k)` for k in 0 .. n_items - 1 in no order; returns when all are done. Any thread, also several at
-/// once and from inside an item. `followed`: another call comes within microseconds, so workers that are done stay awake
-/// for it, 50 us at most.
+/// once and from inside an item. `followed`: another call comes within microseconds, so workers that are done stay
+/// awake for it, 50 us at most.
 void wt__pool_run(wt__pool *pool, wt_cpu_function function, const void *args, int n_items, bool followed);
 
 /// For a mutex that is held for a few steps only: who finds it taken looks again before sleeping.

@@ -66,7 +66,7 @@ struct wt_stream {
     wt_stream *next;         ///< in the device's list
     wt_partition *partition; ///< that it runs in; NULL = none
     int priority;            ///< -1, 0 or 1
-    _Atomic(struct wt_graph *) recording; ///< the graph that takes what is queued; NULL = none. A pool asks, on any thread
+    _Atomic(struct wt_graph *) recording; ///< the graph that takes what is queued; NULL = none. Any thread asks
     _Atomic(const char *) last_kernel; ///< name of the kernel queued last; NULL = none yet, or forgotten
 };
 

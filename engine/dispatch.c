@@ -262,25 +262,45 @@ bool wt__dispatch_has_lane(const wt_dispatch *d, int lane)
     return lane >= 0 && lane < d->n_lanes && d->lanes[lane].stream;
 }
 
+/// Threads wait for launches of a lane, all of which have ended: they are about to notice.
+static bool is_awaited(const wt__lane *lane)
+{
+    for (int k = 0; k < lane->n_markers; k++)
+        if (lane->markers[k].n_waiters) return true;
+    return false;
+}
+
+/// One try, into `gone`; false: again, later.
+static bool take_lane(wt_dispatch *d, int lane, wt__lane *gone, wt_status *status)
+{
+    *status = WT_OK;
+    if (!wt__dispatch_has_lane(d, lane)) {
+        *status = wt_fail(WT_ERR_BAD_ARG, "dispatch %s: no stream %d", d->name, lane);
+        return true;
+    }
+    wt__lane *l = &d->lanes[lane];
+    wt__dispatch_marker(d, l, l->launched);
+    wt__dispatch_pump(d);
+    if (l->launched > l->done || l->head != WT__NONE) {
+        *status = wt_fail(WT_ERR_STATE, "dispatch %s: stream %d has %d launches that have not ended", d->name, lane,
+                          (int)(l->launched - l->done) + (l->head != WT__NONE));
+        return true;
+    }
+    if (is_awaited(l)) return false;
+    *gone = *l, *l = (wt__lane){0};
+    return true;
+}
+
 wt_status wt_dispatch_remove_stream(wt_dispatch *dispatch, int lane)
 {
-    wt_dispatch *d = dispatch;
-    wt_status status = WT_OK;
+    wt_status status;
     wt__lane gone = {0};
-    pthread_mutex_lock(&d->mutex);
-    if (!wt__dispatch_has_lane(d, lane)) {
-        status = wt_fail(WT_ERR_BAD_ARG, "dispatch %s: no stream %d", d->name, lane);
-    } else {
-        wt__lane *l = &d->lanes[lane];
-        wt__dispatch_marker(d, l, l->launched);
-        wt__dispatch_pump(d);
-        if (l->launched > l->done || l->head != WT__NONE)
-            status = wt_fail(WT_ERR_STATE, "dispatch %s: stream %d has %d launches that have not ended", d->name, lane,
-                             (int)(l->launched - l->done) + (l->head != WT__NONE));
-        else
-            gone = *l, *l = (wt__lane){0};
+    for (int n = 0, over = 0; !over; n++) {
+        if (n) wt__dispatch_rest(n);
+        pthread_mutex_lock(&dispatch->mutex);
+        over = take_lane(dispatch, lane, &gone, &status);
+        wt__dispatch_unlock(dispatch);
     }
-    wt__dispatch_unlock(d);
     free_lane(&gone);
     return status;
 }

@@ -34,6 +34,7 @@ typedef struct wt__entry {
     wt_dispatch_ticket after[WT_DISPATCH_MAX_AFTER];
     int flight;
     int before, next; ///< in the lane's list, sorted
+    bool refused;     ///< one of `after` failed or was cancelled, and is forgotten
     wt_arg args[64];
     _Alignas(16) unsigned char values[WT_MAX_ARGS_BYTES + 64 * 16]; ///< each argument at a multiple of 16
 } wt__entry;
@@ -42,6 +43,7 @@ typedef struct wt__entry {
 typedef struct wt__marker {
     wt_event *begin, *end;
     uint64_t upto;
+    int n_waiters; ///< threads that wait for `end` without the mutex: it is neither recorded again nor destroyed
 } wt__marker;
 
 typedef struct wt__lane {

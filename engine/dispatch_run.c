@@ -139,15 +139,19 @@ wt_status wt__dispatch_lost(wt_dispatch *d)
 
 // ---- markers
 
-static bool marker_room(const wt__lane *lane)
+/// For `n` more.
+static bool marker_room(const wt__lane *lane, int n)
 {
-    return lane->last_marker - lane->first_marker < (uint64_t)lane->n_markers;
+    bool room = lane->last_marker - lane->first_marker + (uint64_t)n <= (uint64_t)lane->n_markers;
+    for (int k = 0; k < n && room; k++)
+        room = !lane->markers[(lane->last_marker + (uint64_t)k) % (uint64_t)lane->n_markers].n_waiters;
+    return room;
 }
 
 /// Behind the lane's last launch. False when there is no room, or the driver refused.
 static bool put_marker(wt_dispatch *d, wt__lane *lane)
 {
-    if (lane->marked == lane->launched || !marker_room(lane)) return false;
+    if (lane->marked == lane->launched || !marker_room(lane, 1)) return false;
     wt__marker *m = &lane->markers[lane->last_marker % (uint64_t)lane->n_markers];
     wt_status status = wt_event_record(m->end, lane->stream);
     if (status == WT_ERR_DEVICE_LOST) wt__dispatch_lost(d);
@@ -171,7 +175,7 @@ wt__marker *wt__dispatch_marker(wt_dispatch *d, wt__lane *lane, uint64_t sequenc
 static bool has_room(const wt_dispatch *d, const wt__lane *lane, bool with_marker)
 {
     return !d->lost[0] && d->n_in_flight < d->max_in_flight &&
-           lane->launched - lane->done < (uint64_t)lane->max_in_flight && (!with_marker || marker_room(lane));
+           lane->launched - lane->done < (uint64_t)lane->max_in_flight && (!with_marker || marker_room(lane, 1));
 }
 
 static bool partition_full(const wt_dispatch *d) { return !wt__partition_left(d->config.partition, WT__USE_KERNELS); }
@@ -275,8 +279,7 @@ wt_status wt__dispatch_issue(wt_dispatch *d, wt__lane *lane, const wt_dispatch_r
 {
     bool marked = r->timed || r->watchdog_us;
     wt_status status = r->wait || r->n_after ? wait_for_others(d, lane, r) : WT_OK;
-    bool room_for_two = lane->last_marker + 1 - lane->first_marker < (uint64_t)lane->n_markers;
-    if (r->watchdog_us && room_for_two) put_marker(d, lane); // to know when its own time begins
+    if (r->watchdog_us && marker_room(lane, 2)) put_marker(d, lane); // to know when its own time begins
     if (!status && r->timed)
         status = wt_event_record(lane->markers[lane->last_marker % (uint64_t)lane->n_markers].begin, lane->stream);
     if (!status) status = hand_over(lane, r);
@@ -327,6 +330,7 @@ static int next_entry(wt_dispatch *d, wt__lane *lane)
         wt__entry *e = &d->entries[k];
         bool refused;
         bool ready = wt__dispatch_ready(d, lane, e->after, e->request.n_after, &refused);
+        refused |= e->refused;
         next = e->next; // read after that call, which may have lost the device and emptied the queue
         if (d->lost[0]) return WT__NONE;
         if (refused) {

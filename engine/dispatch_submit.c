@@ -23,6 +23,7 @@ static wt_status check_request(const wt_dispatch *d, const wt_dispatch_request *
         return wt_fail(WT_ERR_BAD_ARG, "%s after %d others, want 0..%d", name, r->n_after, WT_DISPATCH_MAX_AFTER);
     if (r->watchdog_us < 0 || r->watchdog_us > INT64_MAX / 1000)
         return wt_fail(WT_ERR_BAD_ARG, "%s: watchdog %lld us, want 0 or more", name, (long long)r->watchdog_us);
+    if (r->graph && r->n_args) return wt_fail(WT_ERR_BAD_ARG, "%d arguments, a graph takes none", r->n_args);
     if (!r->function) return WT_OK; // a kernel's launch is checked by itself, or before it is queued
     if (d->device->info.backend != WT_BACKEND_CPU)
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: functions run on the CPU backend only", name);
@@ -41,11 +42,28 @@ static void put_name(char to[WT_DISPATCH_NAME_BYTES], const char *from)
     to[length] = 0;
 }
 
+static bool waits_for(const wt__entry *e, int flight, uint32_t generation)
+{
+    for (int n = 0; n < e->request.n_after; n++)
+        if ((int)e->after[n].slot == flight && e->after[n].generation == generation) return true;
+    return false;
+}
+
+/// A launch that did not complete is forgotten: what waits for it is told before.
+static void refuse_dependents(wt_dispatch *d, int flight)
+{
+    const uint32_t generation = d->flights[flight].generation;
+    for (int l = 0; l < d->n_lanes; l++)
+        for (int k = d->lanes[l].stream ? d->lanes[l].head : WT__NONE; k != WT__NONE; k = d->entries[k].next)
+            d->entries[k].refused |= waits_for(&d->entries[k], flight, generation);
+}
+
 /// A slot for the launch; the oldest that ended forgets what it was. Never full: there are more slots than can be busy.
 static int take_flight(wt_dispatch *d, const wt_dispatch_request *r)
 {
     int index = d->free_flights[d->first_free++ % (uint64_t)d->n_flights];
     wt__flight *f = &d->flights[index];
+    if (d->n_queued && f->generation && f->info.state != WT_DISPATCH_COMPLETED) refuse_dependents(d, index);
     f->generation++;
     f->info = (wt_dispatch_info){.state = WT_DISPATCH_QUEUED, .lane = r->lane, .priority = r->priority};
     put_name(f->info.name, name_of(r));
@@ -75,6 +93,7 @@ static void give_back(wt_dispatch *d, int flight)
 static void keep_request(wt__entry *e, const wt_dispatch_request *r)
 {
     e->request = *r;
+    e->refused = false;
     size_t used = 0;
     for (int k = 0; k < r->n_args; k++) {
         e->args[k] = (wt_arg){e->values + used, r->args[k].size_bytes};
@@ -198,11 +217,13 @@ static wt_status say_end(const wt_dispatch *d, const wt__flight *f)
     return wt_fail(f->info.status, "%s", f->error[0] ? f->error : wt_status_text(f->info.status));
 }
 
-/// One look. True when it has ended, with *status; else `event` is what to wait for, NULL when that is not known yet.
-static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, wt_status *status, wt_event **event)
+/// One look. True when it has ended, with *status; else `awaited` has the event to wait for, NULL when that is not
+/// known yet or not wanted. What was waited for before is given back.
+static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, bool wants, wt_status *status, wt__marker **awaited)
 {
-    *event = NULL;
     pthread_mutex_lock(&d->mutex);
+    if (*awaited) (*awaited)->n_waiters--;
+    *awaited = NULL;
     int flight = wt__dispatch_find(d, ticket, status);
     bool over = flight == WT__NONE;
     if (!over) {
@@ -213,9 +234,10 @@ static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, wt_status *status, w
         over = wt__dispatch_over(f);
         if (over)
             *status = say_end(d, f);
-        else if (m && f->info.state == WT_DISPATCH_LAUNCHED)
-            *event = m->end;
+        else if (m && wants && f->info.state == WT_DISPATCH_LAUNCHED)
+            *awaited = m;
     }
+    if (*awaited) (*awaited)->n_waiters++;
     wt__dispatch_unlock(d);
     return over;
 }
@@ -224,12 +246,12 @@ wt_status wt_dispatch_wait(wt_dispatch *dispatch, wt_dispatch_ticket ticket, int
 {
     int64_t begin_ns = wt_clock_now_ns(NULL);
     wt_status status;
-    wt_event *event;
-    for (int n = 0; !look(dispatch, ticket, &status, &event); n++) {
+    wt__marker *awaited = NULL; // never with a limit, so none is held when that is reached
+    for (int n = 0; !look(dispatch, ticket, timeout_us < 0, &status, &awaited); n++) {
         if (timeout_us >= 0 && (wt_clock_now_ns(NULL) - begin_ns) / 1000 >= timeout_us)
             return wt_fail(WT_ERR_TIMEOUT, "dispatch %s: the launch has not ended within %lld us", dispatch->name,
                            (long long)timeout_us);
-        if (event && timeout_us < 0 && !wt_event_synchronize(event)) continue; // an error is met again by the next look
+        if (awaited && !wt_event_synchronize(awaited->end)) continue; // an error is met again by the next look
         wt__dispatch_rest(n);
     }
     return status;

@@ -130,8 +130,6 @@ static int priority_of(const wt_partition_config *c, wt_isolation isolation)
 static void set_partition(wt_layout *l, int k, const wt_partition_config *config)
 {
     wt_partition *p = &l->partitions[k];
-    p->layout = l;
-    snprintf(p->name, sizeof p->name, "%s", config->name);
     p->config = *config;
     p->config.name = p->name;
     if (!config->max_streams) p->config.max_streams = DEFAULT_STREAMS;
@@ -191,6 +189,8 @@ wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt
     l->borrower = l->variant = -1;
     for (int k = 0; k < l->n_partitions; k++) {
         wt__partition_uses_init(&l->partitions[k]);
+        l->partitions[k].layout = l;
+        snprintf(l->partitions[k].name, WT_PARTITION_NAME_BYTES, "%s", config->partitions[k].name);
         set_partition(l, k, &config->partitions[k]);
         if (config->partitions[k].lends) l->lenders[l->n_lenders++] = k;
         if (config->partitions[k].borrows) l->borrower = k;
@@ -364,13 +364,15 @@ wt_device *wt_partition_device(const wt_partition *partition)
     return partition->layout->device;
 }
 
-/// The bit of a lender in variants, or 0.
+/// The bit of a lender in variants, or 0. Who lends and who borrows is asked without the mutex: no resize changes it.
 static int lender_bit(const wt_layout *l, int partition)
 {
     for (int k = 0; k < l->n_lenders; k++)
         if (l->lenders[k] == partition) return 1 << k;
     return 0;
 }
+
+static bool borrows(const wt_partition *p) { return p - p->layout->partitions == p->layout->borrower; }
 
 static bool is_lent(const wt_layout *l, int partition)
 {
@@ -395,6 +397,7 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
                                 .priority = p->priority,
                                 .n_streams = streams_of(l, k),
                                 .fine = fine,
+                                .generation = l->generation,
                                 .lends = p->config.lends,
                                 .borrows = p->config.borrows,
                                 .idle = p->idle,
@@ -447,7 +450,8 @@ bool wt_partition_is_busy(wt_partition *partition)
 wt_status wt_partition_idle(wt_partition *p, bool idle)
 {
     wt_layout *l = p->layout;
-    if (!p->config.lends) return wt_fail(WT_ERR_BAD_ARG, "partition %s: it does not lend", p->name);
+    const bool lends = lender_bit(l, (int)(p - l->partitions));
+    if (!lends) return wt_fail(WT_ERR_BAD_ARG, "partition %s: it does not lend", p->name);
     wt_status status = WT_OK;
     pthread_mutex_lock(&l->mutex);
     if (idle && busy_partition(l, p))
@@ -460,12 +464,12 @@ wt_status wt_partition_idle(wt_partition *p, bool idle)
 
 int wt_partition_n_variants(const wt_partition *p)
 {
-    return p->config.borrows ? p->layout->n_variants : 1;
+    return borrows(p) ? p->layout->n_variants : 1;
 }
 
 wt_stream *wt_partition_variant_stream(const wt_partition *p, int variant)
 {
-    bool known = p->config.borrows && variant >= 0 && variant < p->layout->n_variants;
+    bool known = borrows(p) && variant >= 0 && variant < p->layout->n_variants;
     return known ? p->layout->variants[variant] : NULL;
 }
 
@@ -483,7 +487,7 @@ wt_status wt_partition_step_begin(wt_partition *p, wt_partition_step *step)
 {
     wt_layout *l = p->layout;
     *step = (wt_partition_step){0};
-    if (!p->config.borrows) return wt_fail(WT_ERR_BAD_ARG, "partition %s: it does not borrow", p->name);
+    if (!borrows(p)) return wt_fail(WT_ERR_BAD_ARG, "partition %s: it does not borrow", p->name);
     pthread_mutex_lock(&l->mutex);
     wt_status status = WT_OK;
     if (l->step_open) status = wt_fail(WT_ERR_STATE, "partition %s: a step is open already", p->name);
@@ -506,7 +510,7 @@ wt_status wt_partition_step_end(wt_partition *p)
     wt_layout *l = p->layout;
     pthread_mutex_lock(&l->mutex);
     wt_status status;
-    if (!p->config.borrows || !l->step_open) {
+    if (!borrows(p) || !l->step_open) {
         status = wt_fail(WT_ERR_STATE, "partition %s: no step is open", p->name);
     } else {
         l->step_open = false;

@@ -181,7 +181,7 @@ wt_status wt_layout_preset(const char *name, const wt_device_info *info,
     const bool speech = !strcmp(name, "audio+speech+llm"), audio = speech || !strcmp(name, "audio+llm");
     if (!audio && strcmp(name, "all"))
         return wt_fail(WT_ERR_NOT_FOUND, "layout: no preset \"%s\", want audio+speech+llm, audio+llm or all", name);
-    // an 8-SM chain is no smaller on a smaller GPU; the CPU's chain runs on one processor
+    // an 8-SM chain is no smaller on a smaller GPU, down to 64; on the CPU, as below that, it has the same part
     const int audio_sms = info->backend == WT_BACKEND_CPU || info->n_sms < 64 ? scaled_sms(info, 8) : 8;
     const int speech_sms = scaled_sms(info, 56);
     const int used_sms = (audio ? audio_sms : 0) + (speech ? speech_sms : 0);

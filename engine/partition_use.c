@@ -12,6 +12,17 @@ void wt__partition_uses_init(wt_partition *p) { pthread_mutex_init(&p->mutex, NU
 
 void wt__partition_uses_term(wt_partition *p) { pthread_mutex_destroy(&p->mutex); }
 
+/// A pacer goes on with what it owes; one without a share has none to keep to.
+static void pace(wt_pacer *pacer, double share)
+{
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    wt_status status = WT_OK;
+    if (!(share > 0)) *pacer = (wt_pacer){0};
+    else if (pacer->share > 0) status = wt_pacer_set_share(pacer, share, now_ns);
+    else status = wt_pacer_init(pacer, &(wt_pacer_config){.share = share}, now_ns);
+    (void)status; // the share was checked with the layout
+}
+
 void wt__partition_uses_limit(wt_partition *p)
 {
     const wt_partition_config *c = &p->config;
@@ -19,11 +30,7 @@ void wt__partition_uses_limit(wt_partition *p)
     atomic_store(&p->limits[WT__USE_KERNELS], (size_t)c->max_pending_kernels);
     atomic_store(&p->limits[WT__USE_TRANSFERS], (size_t)c->max_pending_transfers);
     pthread_mutex_lock(&p->mutex);
-    for (int k = 0; k < WT__N_LINKS && c->bandwidth_share > 0; k++) {
-        wt_status status =
-            wt_pacer_init(&p->pacers[k], &(wt_pacer_config){.share = c->bandwidth_share}, wt_clock_now_ns(NULL));
-        (void)status; // the share was checked with the layout
-    }
+    for (int k = 0; k < WT__N_LINKS; k++) pace(&p->pacers[k], c->bandwidth_share);
     pthread_mutex_unlock(&p->mutex);
 }
 

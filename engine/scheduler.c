@@ -297,6 +297,7 @@ static wt_status weigh(wt_scheduler *s, const wt_task_config *config, wt__task *
 {
     int n_open;
     *a = (wt_admission){WT_REJECTED, WT_REASON_NONE, -1};
+    if (!s->n_free) wt__forget_ended(s); // those that could not be when they ended; before handles are looked up
     wt_status status = check_task(config);
     if (status) return status;
     wt__partition *p = wt__find_partition(s, config->partition);

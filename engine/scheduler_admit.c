@@ -15,7 +15,8 @@ enum { MAX_STEPS = 100000 }; ///< of the search; a set that needs more is refuse
 
 int64_t wt__utilisation(int64_t cost_ns, int64_t interval_ns)
 {
-    return (int64_t)llround(ldexp((double)cost_ns / (double)interval_ns, 40));
+    double share = fmin((double)cost_ns / (double)interval_ns, 2); // of twice a lane and more: too much for any sum
+    return (int64_t)llround(ldexp(share, 40));
 }
 
 /// The guaranteed periodic tasks of a partition and one that may join them.

@@ -157,7 +157,7 @@ static inline int32_t wt__slot_of(const wt_scheduler *s, const wt__task *t) { re
 
 // ---- scheduler_admit.c
 
-int64_t wt__utilisation(int64_t cost_ns, int64_t interval_ns);
+int64_t wt__utilisation(int64_t cost_ns, int64_t interval_ns); ///< of WT__TIME_ONE, 2 at most
 /// The decision for a task that is not pending; `node` is its place in the queue's order.
 wt_outcome wt__admit_decide(wt_scheduler *s, wt__partition *p, const wt__demand *demand, const wt__node *node,
                             wt_reason *reason);
@@ -178,6 +178,9 @@ void wt__carry_out(wt_scheduler *s, wt__task *t, wt_outcome outcome, wt_reason r
 /// Its dependencies are met and it is not held: admit or queue it. A rejection is left to the caller.
 wt_outcome wt__unpend(wt_scheduler *s, wt__task *t);
 void wt__end(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status status);
+/// Ended tasks beyond the history give their slots back, oldest first, unless a callback about one is still to come or
+/// someone waits for it.
+void wt__forget_ended(wt_scheduler *s);
 void wt__set_node(wt_scheduler *s, wt__task *t);
 void wt__admit_queued(wt_scheduler *s, wt__partition *p); ///< What fits now, from the queue's head on.
 

@@ -197,7 +197,7 @@ static bool is_paced_out(wt_scheduler *s, wt__partition *p, wt__task *t)
     return true;
 }
 
-void wt__dispatch(wt_scheduler *s, wt__partition *p)
+static void start_ready(wt_scheduler *s, wt__partition *p)
 {
     p->touched = false;
     p->paced_until_ns = INT64_MAX;
@@ -211,7 +211,15 @@ void wt__dispatch(wt_scheduler *s, wt__partition *p)
         p->throttled_serial = 0;
         start_run(s, p, t);
     }
-    if (p->stats.n_running == 0) p->n_dated = 0, p->dated_density = 0, p->dated_largest = 0; // idle: nothing was moved
+}
+
+void wt__dispatch(wt_scheduler *s, wt__partition *p)
+{
+    start_ready(s, p);
+    if (p->stats.n_running || p->ready != WT__NONE || !p->n_dated) return;
+    p->n_dated = 0, p->dated_density = 0, p->dated_largest = 0; // idle: nothing was moved
+    wt__admit_queued(s, p);
+    start_ready(s, p);
 }
 
 // ---- ends of runs
@@ -363,6 +371,14 @@ static void watch(wt_scheduler *s, wt__partition *p)
     }
 }
 
+// The head of the queue waits for time that ended work kept until now.
+static void admit_late(wt_scheduler *s, wt__partition *p)
+{
+    int32_t head = p->n_dated ? wt__tree_first(s->nodes, p->queue) : WT__NONE;
+    if (head == WT__NONE || s->tasks[head].info.waits_for != WT_REASON_TIME) return;
+    if (is_due(s, p->dated[0].due_ns)) wt__admit_queued(s, p);
+}
+
 void wt__advance(wt_scheduler *s)
 {
     if (s->next_ns > s->now_ns) return;
@@ -376,6 +392,7 @@ void wt__advance(wt_scheduler *s)
     for (int k = 0; k < s->n_partitions; k++) {
         wt__partition *p = &s->partitions[k];
         if (p->n_watched) watch(s, p);
+        admit_late(s, p);
         if (p->touched || p->paced_until_ns <= s->now_ns) wt__dispatch(s, p);
         else wt__note_event(s, p->paced_until_ns);
     }

@@ -76,6 +76,12 @@ static void admit(wt_scheduler *s, wt__task *t)
     wt__wait_release(s, t);
 }
 
+// The head of a queue that waits for time is looked at again when the first of what ended work keeps is free.
+static void await_room(wt_scheduler *s, const wt__partition *p, wt_reason reason)
+{
+    if (reason == WT_REASON_TIME && p->n_dated) wt__note_event(s, p->dated[0].due_ns);
+}
+
 // Admit from the head of the queue what fits now. The head is not passed by later ones: it would never have its turn.
 void wt__admit_queued(wt_scheduler *s, wt__partition *p)
 {
@@ -84,6 +90,7 @@ void wt__admit_queued(wt_scheduler *s, wt__partition *p)
         wt_reason reason;
         if (wt__admit_decide(s, p, &t->demand, &s->nodes[slot], &reason) != WT_ADMITTED) {
             t->info.waits_for = reason;
+            await_room(s, p, reason);
             return;
         }
         wt__tree_remove(s->nodes, &p->queue, slot);
@@ -106,6 +113,7 @@ void wt__carry_out(wt_scheduler *s, wt__task *t, wt_outcome outcome, wt_reason r
     } else if (outcome == WT_QUEUED) {
         wt__tree_insert(s->nodes, &wt__partition_of(s, t)->queue, wt__slot_of(s, t));
         t->place = WT__IN_QUEUE;
+        await_room(s, wt__partition_of(s, t), reason);
         wt__set_state(s, t, WT_TASK_QUEUED, reason);
     }
 }
@@ -130,16 +138,13 @@ static void take_out(wt_scheduler *s, wt__task *t)
     }
     if (t->place == WT__IN_RELEASES) {
         wt__forget_release(s, t);
-        t->due_ns -= t->demand.period_ns; // of the last run that was released
+        t->due_ns = t->job ? t->due_ns - t->demand.period_ns : s->now_ns; // of the last run that was released, if any
     }
     t->place = WT__NOWHERE;
 }
 
-// Ended tasks beyond the history give their slots back, oldest first, unless a callback about one is still to come or
-// someone waits for it.
-static void remember(wt_scheduler *s, wt__task *t)
+void wt__forget_ended(wt_scheduler *s)
 {
-    s->history[(s->history_first + s->n_history++) % s->n_slots] = wt__slot_of(s, t);
     while (s->n_history > s->config.history) {
         int32_t oldest = s->history[s->history_first];
         if (s->tasks[oldest].n_actions || s->tasks[oldest].n_waits) return;
@@ -148,6 +153,12 @@ static void remember(wt_scheduler *s, wt__task *t)
         s->history_first = (s->history_first + 1) % s->n_slots;
         s->n_history--;
     }
+}
+
+static void remember(wt_scheduler *s, wt__task *t)
+{
+    s->history[(s->history_first + s->n_history++) % s->n_slots] = wt__slot_of(s, t);
+    wt__forget_ended(s);
 }
 
 static void end_one(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status status)

@@ -46,38 +46,28 @@ static __device__ __forceinline__ void barrier_expect(unsigned long long *barrie
 #endif
 }
 
-static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrier, unsigned parity)
-{
-    unsigned passed;
-    asm volatile("{\n"
-                 ".reg .pred p;\n"
+// Whether the phase of that parity is over: barrier_passed stays for a while where the chip can, barrier_over never.
+#define BARRIER_QUESTION(name, wait)                                                                                   \
+    static __device__ __forceinline__ bool name(unsigned long long *barrier, unsigned parity)                          \
+    {                                                                                                                  \
+        unsigned over;                                                                                                 \
+        asm volatile("{\n"                                                                                             \
+                     ".reg .pred p;\n"                                                                                 \
+                     "mbarrier." wait ".parity.shared::cta.b64 p, [%1], %2;\n"                                         \
+                     "selp.u32 %0, 1, 0, p;\n"                                                                         \
+                     "}"                                                                                               \
+                     : "=r"(over)                                                                                      \
+                     : "r"(shared_of(barrier)), "r"(parity)                                                            \
+                     : "memory");                                                                                      \
+        return over;                                                                                                   \
+    }
 #if __CUDA_ARCH__ >= 900
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+BARRIER_QUESTION(barrier_passed, "try_wait")
 #else
-                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+BARRIER_QUESTION(barrier_passed, "test_wait")
 #endif
-                 "selp.u32 %0, 1, 0, p;\n"
-                 "}"
-                 : "=r"(passed)
-                 : "r"(shared_of(barrier)), "r"(parity)
-                 : "memory");
-    return passed;
-}
-
-// The same without staying for a while.
-static __device__ __forceinline__ bool barrier_over(unsigned long long *barrier, unsigned parity)
-{
-    unsigned over;
-    asm volatile("{\n"
-                 ".reg .pred p;\n"
-                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n"
-                 "}"
-                 : "=r"(over)
-                 : "r"(shared_of(barrier)), "r"(parity)
-                 : "memory");
-    return over;
-}
+BARRIER_QUESTION(barrier_over, "test_wait")
+#undef BARRIER_QUESTION
 
 // Until the phase of that parity is over; of a new barrier the one of parity 1 is.
 static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)

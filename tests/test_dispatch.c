@@ -1,6 +1,7 @@
 #include "support/device_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
+#include "../engine/device_internal.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -250,6 +251,28 @@ static void what_is_queued_can_be_cancelled_and_takes_others_along(void **state)
     rig_free(&r);
 }
 
+// A ticket is forgotten when enough others have ended; not so what became of it, for those that wait for it.
+static void a_cancelled_launch_takes_others_along_however_late_they_look(void **state)
+{
+    const wt_dispatch_config config = {.no_thread = true, .history = 1, .max_queued = 2, .max_in_flight = 4};
+    rig r = rig_on(device_of(state), &config, &(wt_dispatch_stream_config){.max_in_flight = 1});
+    wt_dispatch_ticket first, second;
+    assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, NULL));
+    assert_ok(submit_note(&r, 1, (wt_dispatch_request){.lane = r.lanes[0]}, &first));
+    assert_ok(submit_note(&r, 2, (wt_dispatch_request){.lane = r.lanes[0], .after = &first, .n_after = 1}, &second));
+    assert_ok(wt_dispatch_cancel(r.dispatch, first));
+    for (int k = 0; k < 20; k++) { // launched at once: nothing looks at the queue
+        assert_ok(submit_note(&r, 3, (wt_dispatch_request){.lane = r.lanes[1]}, NULL));
+        assert_ok(wt_stream_synchronize(r.streams[1]));
+    }
+    open_gate(&r);
+    assert_int_equal(wt_dispatch_wait(r.dispatch, second, -1), WT_ERR_CANCELLED);
+    assert_ok(wt_dispatch_drain(r.dispatch));
+    assert_int_equal(wt_dispatch_wait(r.dispatch, first, -1), WT_ERR_NOT_FOUND); // else this has not tried it
+    assert_int_equal(atomic_load(log_of(&r)), 20);
+    rig_free(&r);
+}
+
 static void a_launch_waits_for_launches_of_another_stream(void **state)
 {
     rig r = rig_on(device_of(state), NULL, &(wt_dispatch_stream_config){.max_in_flight = 2});
@@ -405,6 +428,9 @@ static void a_graph_is_dispatched_like_a_kernel(void **state)
                          : wt_stream_run(r.streams[0], note_item, &a, sizeof a, 1));
     assert_ok(wt_graph_end(graph));
     wt_dispatch_ticket ticket;
+    const wt_dispatch_request bad = {.lane = r.lanes[1], .graph = graph, .args = args, .n_args = 2, .task = "test"};
+    assert_fails(wt_dispatch_submit(r.dispatch, &bad, &ticket), WT_ERR_BAD_ARG,
+                 "dispatch work: graph for task \"test\": 2 arguments, a graph takes none");
     assert_ok(wt_dispatch_submit(r.dispatch, &(wt_dispatch_request){.lane = r.lanes[1], .graph = graph, .timed = true},
                                  &ticket));
     assert_ok(wt_dispatch_wait(r.dispatch, ticket, -1));
@@ -457,6 +483,85 @@ static void eight_threads_share_a_dispatch(void **state)
     for (int k = 0; k < 800; k++) counts[atomic_load(&log_of(&r)[k + 1])]++;
     for (int k = 0; k < 8; k++) assert_int_equal(counts[k], 100);
     rig_free(&r);
+}
+
+// A device whose events are looked at: whether one goes, or is recorded again, while a thread waits for it.
+static struct {
+    const wt__device_ops *real;
+    const wt_event *awaited;
+    pthread_t waiter;
+    atomic_int n_inside, n_touched; ///< inside: 0 = not yet, 1 = now, 2 = no more
+} watch;
+
+static void touch(const wt_event *event)
+{
+    if (atomic_load(&watch.n_inside) == 1 && event == watch.awaited) atomic_fetch_add(&watch.n_touched, 1);
+}
+
+static wt_status watched_synchronize(wt_event *event)
+{
+    if (atomic_load(&watch.n_inside) || !pthread_equal(pthread_self(), watch.waiter))
+        return watch.real->event_synchronize(event);
+    watch.awaited = event;
+    atomic_store(&watch.n_inside, 1);
+    for (int k = 0; k < 100 && !atomic_load(&watch.n_touched); k++) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    atomic_store(&watch.n_inside, 2);
+    return atomic_load(&watch.n_touched) ? WT_OK : watch.real->event_synchronize(event);
+}
+
+static wt_status watched_record(wt_event *event, wt_stream *stream)
+{
+    touch(event);
+    return watch.real->record(event, stream);
+}
+
+static void watched_destroy(wt_event *event)
+{
+    touch(event);
+    watch.real->event_destroy(event);
+}
+
+typedef struct listener {
+    const rig *r;
+    wt_dispatch_ticket ticket;
+} listener;
+
+static void *wait_for_ticket(void *user)
+{
+    const listener *l = user;
+    watch.waiter = pthread_self();
+    return wt_dispatch_wait(l->r->dispatch, l->ticket, -1) ? user : NULL;
+}
+
+static void what_a_thread_waits_for_is_neither_recorded_again_nor_destroyed(void **state)
+{
+    for (int removes = 0; removes < 2; removes++) {
+        rig r = rig_on(device_of(state), NULL, &(wt_dispatch_stream_config){.max_in_flight = 1});
+        const wt__device_ops *real = r.device->ops;
+        wt__device_ops ops = *real;
+        ops.event_synchronize = watched_synchronize;
+        ops.record = watched_record;
+        ops.event_destroy = watched_destroy;
+        memset(&watch, 0, sizeof watch);
+        watch.real = real;
+        r.device->ops = &ops;
+        listener l = {.r = &r};
+        pthread_t thread;
+        void *failed;
+        assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, &l.ticket));
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_ticket, &l), 0);
+        while (!atomic_load(&watch.n_inside)) sched_yield();
+        open_gate(&r);
+        assert_ok(wt_stream_synchronize(r.streams[0]));
+        if (removes) assert_ok(wt_dispatch_remove_stream(r.dispatch, r.lanes[0]));
+        else assert_ok(submit_note(&r, 2, (wt_dispatch_request){.lane = r.lanes[0]}, NULL));
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        assert_ok(wt_dispatch_drain(r.dispatch));
+        r.device->ops = real;
+        assert_int_equal(watch.n_touched, 0);
+        rig_free(&r);
+    }
 }
 
 // ---- the GPU alone
@@ -529,11 +634,13 @@ static void ten_thousand_of_them_leave_nothing(void **state)
         cmocka_unit_test(nothing_is_dispatched_into_a_recording),                                                      \
                                                                                                                        \
         cmocka_unit_test(what_is_queued_can_be_cancelled_and_takes_others_along),                                      \
+        cmocka_unit_test(a_cancelled_launch_takes_others_along_however_late_they_look),                                \
         cmocka_unit_test(a_launch_waits_for_launches_of_another_stream), cmocka_unit_test(an_event_holds_a_launch),    \
         cmocka_unit_test(the_watchdog_reports_what_runs_long_once),                                                    \
         cmocka_unit_test(without_a_thread_calls_move_the_queue), cmocka_unit_test(misuse_is_told),                     \
         cmocka_unit_test(destroying_with_work_in_flight_waits_and_cancels),                                            \
-        cmocka_unit_test(a_graph_is_dispatched_like_a_kernel), cmocka_unit_test(eight_threads_share_a_dispatch)
+        cmocka_unit_test(a_graph_is_dispatched_like_a_kernel), cmocka_unit_test(eight_threads_share_a_dispatch),       \
+        cmocka_unit_test(what_a_thread_waits_for_is_neither_recorded_again_nor_destroyed)
 
 int main(void)
 {

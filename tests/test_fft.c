@@ -43,8 +43,8 @@ static double snr_of_doubles(const double *reference, const float *got, size_t c
 }
 
 // What the definition makes of n pairs of noise, which takes most of this program's time: once for all that is compared
-// with it. The inverse, by n, is the same from its last bin to its second; bins of the pairs' first numbers alone are the
-// half sum of a bin and of its mirror's conjugate.
+// with it. The inverse, by n, is the same from its last bin to its second; bins of the pairs' first numbers alone are
+// the half sum of a bin and of its mirror's conjugate.
 typedef struct definition {
     int n;
     float *x;     // [n][2]

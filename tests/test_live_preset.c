@@ -115,8 +115,8 @@ static void write_kernel(void **state, const char *factor)
     assert_int_equal(rename(beside, path), 0);
 }
 
-// Compiled while blocks go through the resident kernel, then swapped. No CPU can play such a chain meanwhile: blocks wait
-// for the new kernel, 4.3 ms at most, and none is missed. With a mistake in the text the old one plays on.
+// Compiled while blocks go through the resident kernel, then swapped. No CPU can play such a chain meanwhile: blocks
+// wait for the new kernel, 4.3 ms at most, and none is missed. With a mistake in the text the old one plays on.
 static void a_users_kernel_is_edited_while_it_plays(void **state)
 {
     wt_device_info gpu;

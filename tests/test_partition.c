@@ -338,6 +338,7 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     changed[1].n_sms = 1;
     assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = changed, .n_partitions = 2}));
     assert_int_equal(facts_of(layout).generation, 2);
+    assert_int_equal(info_of(wt_layout_find(layout, "llm")).generation, 2);
     assert_int_equal(info_of(wt_layout_find(layout, "llm")).n_sms, 1);
     visit_on(audio, &after_a), visit_on(llm, &after_b);
     assert_ok(wt_device_synchronize(device));
@@ -514,6 +515,43 @@ static void eight_threads_share_a_layout(void **state)
 
 // ---- running
 
+typedef struct asking {
+    wt_layout *layout;
+    atomic_bool over;
+    atomic_int n_asked;
+} asking;
+
+static void *ask(void *user)
+{
+    asking *a = user;
+    while (!atomic_load(&a->over)) {
+        wt_partition *speech = wt_layout_find(a->layout, "speech"), *llm = wt_layout_find(a->layout, "llm");
+        if (!speech || !llm || wt_partition_n_variants(llm) != 2 || info_of(speech).n_sms < 1 ||
+            wt_partition_idle(speech, true) || wt_partition_idle(llm, true) != WT_ERR_BAD_ARG)
+            return a;
+        atomic_fetch_add(&a->n_asked, 1);
+    }
+    return NULL;
+}
+
+// Names, who lends and who borrows are asked without a lock: no resize writes them (tsan=1 tells).
+static void a_layout_may_be_asked_while_it_is_resized(void **state)
+{
+    asking a = {.layout = layout_of(wide_device_of(state), &lending_config)};
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
+    for (int k = 0; k < 20 || !atomic_load(&a.n_asked); k++) {
+        assert_ok(wt_layout_resize(a.layout, &lending_config));
+        sleep_us(100);
+    }
+    atomic_store(&a.over, true);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(facts_of(a.layout).n_partitions, lending_config.n_partitions);
+    assert_ok(wt_layout_destroy(a.layout));
+}
+
 #define BOTH_BACKENDS                                                                                                  \
     cmocka_unit_test(a_layout_tells_what_its_partitions_got), cmocka_unit_test(presets_that_fit_are_made_as_planned),  \
         cmocka_unit_test(streams_are_limited_and_hold_the_layout),                                                     \
@@ -535,6 +573,7 @@ int main(void)
         cmocka_unit_test(a_borrower_runs_on_idle_processors_and_leaves_within_a_step),
         cmocka_unit_test(every_failing_allocation_is_told_and_leaks_nothing),
         cmocka_unit_test(eight_threads_share_a_layout),
+        cmocka_unit_test(a_layout_may_be_asked_while_it_is_resized),
     };
     const struct CMUnitTest cuda[] = {BOTH_BACKENDS};
     return cmocka_run_group_tests_name("partition: sizes", paper, NULL, NULL) +

@@ -358,6 +358,27 @@ static void copies_keep_to_the_bandwidth_share(void **state)
     assert_ok(wt_layout_destroy(layout));
 }
 
+static void a_resize_lifts_the_bandwidth_share(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    const size_t bytes = wt_device_get_info(device)->backend == WT_BACKEND_CPU ? 8 * MB : 128 * MB; // some ms of link
+    wt_layout *layout = layout_of(device, &limited_config);
+    wt_partition *tight = wt_layout_find(layout, "tight");
+    copies c = copies_of(device, (wt_transfer_config){.chunk_bytes = 1 << 18, .max_in_flight = 2}, bytes);
+    wt_partition_config wide[] = {limited[0], limited[1]};
+    wide[0].bandwidth_share = 0;
+    assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = wide, .n_partitions = 2}));
+    wt_transfer_ticket ticket;
+    for (int k = 0; k < 8; k++) { // more than the burst of 1 ms
+        assert_ok(copy(&c, tight, bytes, NULL, &ticket));
+        assert_ok(wt_transfer_wait(c.engine, ticket));
+    }
+    assert_true(info_of(tight).copied_us > 1000);
+    assert_int_equal(info_of(tight).n_throttled, 0);
+    copies_free(&c);
+    assert_ok(wt_layout_destroy(layout));
+}
+
 // ---- levels of isolation
 
 static void each_level_has_its_priorities_and_all_keep_the_other_limits(void **state)
@@ -468,7 +489,7 @@ static void its_kernels_compile_for_every_architecture(void **state)
         cmocka_unit_test(dispatches_share_the_pending_kernels),                                                        \
         cmocka_unit_test(ends_that_nobody_asked_for_hold_up_no_other_dispatch),                                        \
         cmocka_unit_test(pending_transfers_are_counted_until_they_are_final),                                          \
-        cmocka_unit_test(copies_keep_to_the_bandwidth_share),                                                          \
+        cmocka_unit_test(copies_keep_to_the_bandwidth_share), cmocka_unit_test(a_resize_lifts_the_bandwidth_share),    \
         cmocka_unit_test(each_level_has_its_priorities_and_all_keep_the_other_limits),                                 \
         cmocka_unit_test(a_row_shows_the_present_use)
 

@@ -286,6 +286,33 @@ static void the_history_is_bounded(void **test)
     virtual_destroy(v);
 }
 
+// The slot of a task is kept while a callback about it is under way; those that ended meanwhile fill all others.
+static void fill_history(void *user, wt_task task, wt_task_state state, wt_status status)
+{
+    (void)task, (void)state, (void)status;
+    virtual_executor *v = user;
+    wt_task held;
+    while (!wt_scheduler_submit(v->scheduler, &(wt_task_config){.held = true}, &held, NULL))
+        assert_ok(wt_scheduler_cancel(v->scheduler, held));
+}
+
+static void a_full_history_makes_room_again(void **test)
+{
+    (void)test;
+    virtual_executor *v = virtual_create(&(wt_scheduler_config){.max_tasks = 4, .history = 10});
+    (void)virtual_partition(v, (wt_scheduler_partition_config){0}, true);
+    virtual_job job = {.cost_ns = MS};
+    wt_task first = submit(v, &(wt_task_config){.work.user = &job, .done = fill_history, .done_user = v}), after;
+    virtual_play(v, INT64_MAX);
+    const wt_task_config late = {.work.user = &job, .after = &first, .n_after = 1}; // of what makes the room
+    assert_fails(wt_scheduler_submit(v->scheduler, &late, &after, NULL), WT_ERR_BAD_ARG,
+                 "scheduler: task 1 has ended and left the history of 10");
+    for (int k = 0; k < 4; k++) (void)submit(v, &(wt_task_config){.work.user = &job});
+    virtual_play(v, INT64_MAX);
+    assert_int_equal(stats_of(v, 0).n_completed, 5);
+    virtual_destroy(v);
+}
+
 static void handles_of_others_are_refused(void **test)
 {
     (void)test;
@@ -499,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_cycle_of_dependencies_is_refused),
         cmocka_unit_test(a_failure_ends_all_that_wait_for_it),
         cmocka_unit_test(the_history_is_bounded),
+        cmocka_unit_test(a_full_history_makes_room_again),
         cmocka_unit_test(handles_of_others_are_refused),
         cmocka_unit_test(figures_out_of_range_are_refused),
         cmocka_unit_test(survives_memory_running_out),

@@ -28,6 +28,9 @@ static void what_does_not_fit_is_rejected_with_its_reason(void **test)
         {{.partition = p, .tier = g, .period_ns = MS, .cost_ns = MS + 1}, WT_REASON_TIME},
         {{.partition = p, .tier = g, .deadline_ns = MS, .cost_ns = MS + 1}, WT_REASON_TIME},
         {{.partition = p, .tier = WT_TIER_BURSTABLE, .period_ns = MS, .cost_ns = 2 * MS}, WT_REASON_TIME},
+        {{.partition = p, .tier = g, .period_ns = 1, .cost_ns = 1000 * MS}, WT_REASON_TIME},
+        {{.partition = p, .tier = g, .deadline_ns = 1, .cost_ns = 1000 * MS}, WT_REASON_TIME},
+        {{.partition = p, .tier = WT_TIER_BURSTABLE, .period_ns = 1, .cost_ns = 1000 * MS}, WT_REASON_TIME},
         {{.partition = stiff, .cost_ns = 3 * MS}, WT_REASON_BLOCKING},
         {{.partition = stiff}, WT_REASON_BLOCKING},
         {{.partition = stiff, .tier = g, .cost_ns = MS, .period_ns = 5 * MS, .deadline_ns = 2 * MS}, WT_REASON_TIME},
@@ -97,6 +100,55 @@ static void quotas_hold_at_every_moment(void **test)
     virtual_destroy(v);
 }
 
+// What ended work keeps of its time is free at its deadline, or when nothing runs; then the queue moves, though nobody
+// calls and nothing ends.
+static void a_queued_period_begins_when_the_time_of_ended_work_is_free(void **test)
+{
+    (void)test;
+    for (int busy = 0; busy < 2; busy++) {
+        virtual_executor *v = virtual_create(NULL);
+        int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
+        virtual_job endless = {.cost_ns = INT64_MAX / 4}, first = {.cost_ns = 6 * MS}, second = first;
+        wt_task_config config = {.partition = p, .work.user = &endless};
+        wt_task ends, waits;
+        wt_task_info info;
+        if (busy) assert_ok(wt_scheduler_submit(v->scheduler, &config, &ends, NULL));
+        config = (wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = 6 * MS, .period_ns = 10 * MS,
+                                  .work.user = &first};
+        assert_ok(wt_scheduler_submit(v->scheduler, &config, &ends, NULL));
+        config.tier = WT_TIER_BURSTABLE, config.work.user = &second;
+        assert_ok(wt_scheduler_submit(v->scheduler, &config, &waits, NULL));
+        assert_ok(wt_scheduler_get_task(v->scheduler, waits, &info));
+        assert_int_equal(info.waits_for, WT_REASON_TIME);
+        virtual_play(v, 7 * MS); // the first run ended at 6; its time is taken until 10
+        assert_ok(wt_scheduler_cancel(v->scheduler, ends));
+        virtual_play(v, 30 * MS);
+        assert_ok(wt_scheduler_get_task(v->scheduler, waits, &info));
+        assert_int_equal(info.admitted_ns, busy ? 10 * MS : 7 * MS);
+        virtual_destroy(v);
+    }
+}
+
+static void a_period_that_never_began_leaves_nothing(void **test)
+{
+    (void)test;
+    virtual_executor *v = virtual_create(NULL);
+    int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
+    virtual_job endless = {.cost_ns = INT64_MAX / 4}, job = {.cost_ns = 6 * MS};
+    wt_task task;
+    wt_admission a;
+    wt_task_config config = {.partition = p, .work.user = &endless}; // the partition is never idle
+    assert_ok(wt_scheduler_submit(v->scheduler, &config, &task, NULL));
+    config = (wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = 6 * MS, .period_ns = 10 * MS,
+                              .start_ns = 100 * MS, .work.user = &job};
+    assert_ok(wt_scheduler_submit(v->scheduler, &config, &task, NULL));
+    assert_ok(wt_scheduler_cancel(v->scheduler, task));
+    assert_true(stats_of(v, p).time_share == 0);
+    assert_ok(wt_scheduler_evaluate(v->scheduler, &config, &a));
+    assert_int_equal(a.outcome, WT_ADMITTED);
+    virtual_destroy(v);
+}
+
 static wt_status never_started(void *user, wt_task task, const wt_work *work)
 {
     (void)user, (void)task, (void)work;
@@ -136,6 +188,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_rejected_with_its_reason),
         cmocka_unit_test(evaluate_says_what_submit_does_and_changes_nothing),
         cmocka_unit_test(quotas_hold_at_every_moment),
+        cmocka_unit_test(a_queued_period_begins_when_the_time_of_ended_work_is_free),
+        cmocka_unit_test(a_period_that_never_began_leaves_nothing),
         cmocka_unit_test(shares_above_what_is_left_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

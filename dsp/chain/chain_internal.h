@@ -75,8 +75,8 @@ WT_RT void wt__chain_span(wt_chain *chain, int instance, const float *const *in,
 WT_CHECKED wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, const wt_chain_job *jobs, int n_jobs);
 
 /// The CUDA text that a chain's nodes are composed to, for launches (chain_run) or, with the most frames a node gets in
-/// a call (a power of two), for the resident kernel (resident_run), `in_shared` with instance and plans in shared memory;
-/// caller frees with free(), NULL without memory.
+/// a call (a power of two), for the resident kernel (resident_run), `in_shared` with instance and plans in shared
+/// memory; caller frees with free(), NULL without memory.
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared);
 /// Of a resident kernel's thread block, at most: so many where all lies in shared memory.
 int wt__chain_cuda_threads(const wt_chain *chain);

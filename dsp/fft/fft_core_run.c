@@ -86,7 +86,8 @@ WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const flo
                              const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
                              float *im)
 {
-    const bool second = core->pairs->passes[0].turned_bits || core->pairs->n_passes % 2 == 0; // is not read by the last pass
+    // is not read by the last pass
+    const bool second = core->pairs->passes[0].turned_bits || core->pairs->n_passes % 2 == 0;
     float *z = form == WT__FFT_PAIRS ? re : scratch + (second ? 2 * wt__fft_padded(core->n) : 0);
     run_pairs(core->pairs, scratch, x, weights, past, z, false, 1);
     core->kernels->pairs->bins[form](z, twiddles, core->n, scale, re, im);

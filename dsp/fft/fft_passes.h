@@ -206,8 +206,8 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
     }
 }
 
-// The whole lines in the next `most` floats of a row that goes past the caches. A first pass takes half as many along as
-// it reads, the others a quarter: three passes take a row.
+// The whole lines in the next `most` floats of a row that goes past the caches. A first pass takes half as many along
+// as it reads, the others a quarter: three passes take a row.
 WT_INLINE void pour(wt__fft_past *past, const int most)
 {
     const int n = most / LINE * LINE;

@@ -1,5 +1,5 @@
-// Rows of transforms to and from tiles, in which LANES transforms lie side by side. Included by fft_passes.h alone, whose
-// vectors it uses.
+// Rows of transforms to and from tiles, in which LANES transforms lie side by side. Included by fft_passes.h alone,
+// whose vectors it uses.
 
 // Rows of at least LANES end with a block that overlaps the one before; those of bins with a pair behind whole blocks.
 WT_INLINE ptrdiff_t without_pair(ptrdiff_t n, const int step) { return step == 2 && n % LANES == 2 ? n - 2 : n; }

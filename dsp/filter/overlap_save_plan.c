@@ -136,10 +136,7 @@ static void run_slot(const void *args, int slot)
     const float *in[WT__OVERLAP_SAVE_MAX_CHANNELS];
     float *out[WT__OVERLAP_SAVE_MAX_CHANNELS];
     for (int64_t i = slot; i < p->n_signals; i += p->n_slots) {
-        for (int k = 0; k < p->channels; k++) {
-            in[k] = c->in + (i * p->channels + k) * c->n_frames;
-            out[k] = c->out + (i * p->channels + k) * c->n_frames;
-        }
+        wt__op_channels(c->in, c->out, i, p->channels, c->n_frames, in, out);
         wt_overlap_save_process(p->signals[i], in, out, c->n_frames);
     }
 }

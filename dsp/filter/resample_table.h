@@ -10,8 +10,8 @@
 
 // Row p holds the taps of an output that lies p / n_phases of an input frame behind input frame i: tap k belongs to
 // input frame i - before + k. With `interpolated`, phases between rows are read by a polynomial (wt__resample_weights)
-// from four rows, so there is one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of all.
-// A chain of filters, soxr's, makes its first outputs without what its links would give before the signal's start:
+// from four rows, so there is one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of
+// all. A chain of filters, soxr's, makes its first outputs without what its links would give before the signal's start:
 // those have rows of their own. Where soxr rounds the length of its output down, librosa adds a silent frame.
 typedef struct wt__resample_table {
     int64_t numerator, denominator; // an output advances the input by numerator / denominator frames
@@ -39,8 +39,8 @@ int64_t wt__common_divisor(int64_t a, int64_t b);
 // A resampler whose table belongs to someone else, who keeps it longer.
 wt_status wt__resample_create_sharing(const wt__resample_table *table, int channels, wt_resample **resampler);
 
-// Whether soxr's rounded length ends before an output `frame` frames and a phase behind the signal's end: half an output
-// on, its time lies there.
+// Whether soxr's rounded length ends before an output `frame` frames and a phase behind the signal's end: half an
+// output on, its time lies there.
 static inline bool wt__resample_rounded_away(const wt__resample_table *t, int64_t frame, int64_t phase)
 {
     return t->rounds && 2 * (frame * t->denominator + phase) + t->numerator > 0;

@@ -9,8 +9,8 @@
 typedef struct wt__yin_cuda wt__yin_cuda;
 
 /// Choose the frames of a thread block so that it fits its shared memory, with `extra_bytes` beside it: sets args->tile
-/// and launch, whose grid[1] is left for the signals. When not even one does, blocks work in memory: *scratch is theirs,
-/// args->places are set, and the text is to be compiled with PLACES.
+/// and launch, whose grid[1] is left for the signals. When not even one does, blocks work in memory: *scratch is
+/// theirs, args->places are set, and the text is to be compiled with PLACES.
 WT_CHECKED wt_status wt__yin_place(wt_device *device, size_t extra_bytes, wt_yin_args *args, wt_launch *launch,
                                    wt_buffer **scratch);
 

@@ -5,8 +5,8 @@
 //
 // With a maximum filter, spectra are precise: what rises above the largest of neighbours is little beside the decibels
 // of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, nearly all
-// of it the float transforms' rounding in bands 100 dB below the loudest. Decibels are in double then too: a float's are
-// off by 4e-6 dB at 80, and a median of rises may be 0.5 at its peak.
+// of it the float transforms' rounding in bands 100 dB below the loudest. Decibels are in double then too: a float's
+// are off by 4e-6 dB at 80, and a median of rises may be 0.5 at its peak.
 
 #include "db_internal.h"
 #include "lanes.h"

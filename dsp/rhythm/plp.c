@@ -4,11 +4,12 @@
 // librosa keeps every bin that is as strong as the strongest. Those are several where one beat stands alone in a window
 // (all are) or where beats are a whole number of frames apart (the multiples of their tempo are), and which of them
 // rounding leaves in librosa is chance: of a beat every 32 frames its pulse in float64 and in float32 are 0.5 of the
-// peak apart, and 1.0 and 0.5 from that of exact numbers. So transforms are in double, and bins within WT_PLP_TIE are equal.
+// peak apart, and 1.0 and 0.5 from that of exact numbers. So transforms are in double, and bins within WT_PLP_TIE are
+// equal.
 //
 // librosa divides a frame by the largest of its complex numbers, in numpy's order: by real part. When the kept bins'
-// are negative that is one of the zeros, so the frame is divided by sqrt(tiny), 1e-154, and outweighs every frame of the
-// other kind. Kept here by keeping only those frames when there are any. A real part of rounding alone counts as 0.
+// are negative that is one of the zeros, so the frame is divided by sqrt(tiny), 1e-154, and outweighs every frame of
+// the other kind. Kept here by keeping only those frames when there are any. A real part of rounding alone counts as 0.
 
 #include "plp_cuda.h"
 

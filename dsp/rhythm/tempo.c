@@ -3,8 +3,8 @@
 //
 // Transforms are in float. Where nothing repeats after a lag, as behind the length of a short signal or of a single
 // click, librosa has a 0 of 1e-17 there and the prior decides; a float's 1e-8 of lag 0 is worth more than what the
-// prior differs by from lag to lag (log(1 + 1e6 lag)). So lags that are the best but for WT_TEMPO_SLACK are summed anew,
-// in double.
+// prior differs by from lag to lag (log(1 + 1e6 lag)). So lags that are the best but for WT_TEMPO_SLACK are summed
+// anew, in double.
 
 #include "fft_double.h"
 #include "tempo_cuda.h"

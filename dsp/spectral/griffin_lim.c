@@ -279,8 +279,8 @@ WT_CLONES static void first_phases(uint64_t *seeds, const float *magnitude, floa
 }
 
 // 1 / sqrt(x) of what is not negative, of the least normal number where it is less: a first guess from its bits (C.
-// Lomont, Fast inverse square root, 2003), and Newton steps to the last bits: on vectors it takes a third of a root and a
-// division. Bits are compared, not numbers: GCC 12 takes a choice of floats for a branch on AVX2, and leaves the loop
+// Lomont, Fast inverse square root, 2003), and Newton steps to the last bits: on vectors it takes a third of a root and
+// a division. Bits are compared, not numbers: GCC 12 takes a choice of floats for a branch on AVX2, and leaves the loop
 // around it scalar.
 WT_INLINE float inverse_root(float x)
 {
@@ -321,8 +321,9 @@ WT_CLONES static void finish_sums(float *y, const float *by, const float *before
 
 // ---- in float, several iterations at once
 
-// Room for frame t and a hop behind it, zeros where no frame before it reached: that hop is the next frame's, or between
-// the two where hops are longer than frames, or behind the last frame, where the signal and its padding may go on.
+// Room for frame t and a hop behind it, zeros where no frame before it reached: that hop is the next frame's, or
+// between the two where hops are longer than frames, or behind the last frame, where the signal and its padding may go
+// on.
 static void make_room(const wt_griffin_lim *g, stage *s, int64_t t)
 {
     const int64_t end = (t + 1) * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;

@@ -185,8 +185,8 @@ double wt_cqt_length_samples(const wt_cqt *cqt, int k)
 
 // ---- sixteen frames of one octave
 
-// The bins that the part's filters use, of sixteen frames side by side. A transform that wrote its bins apart would take
-// two to three times as long.
+// The bins that the part's filters use, of sixteen frames side by side. A transform that wrote its bins apart would
+// take two to three times as long.
 static void interleave(const wt__cqt_part *p, const float *spectra, float *spectrum)
 {
     const int bins = p->n_fft / 2 + 1;

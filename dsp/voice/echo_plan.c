@@ -322,10 +322,7 @@ static void run_slot(const void *args, int slot)
     const float *mic[MOST_CHANNELS];
     float *out[MOST_CHANNELS];
     for (int64_t i = slot; i < p->n_signals; i += p->n_slots) {
-        for (int k = 0; k < p->channels; k++) {
-            mic[k] = c->mic + (i * p->channels + k) * c->n_frames;
-            out[k] = c->out + (i * p->channels + k) * c->n_frames;
-        }
+        wt__op_channels(c->mic, c->out, i, p->channels, c->n_frames, mic, out);
         wt_echo_process(p->signals[i], mic, c->playback + i * c->n_frames, out, c->n_frames);
     }
 }

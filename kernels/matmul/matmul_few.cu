@@ -262,9 +262,9 @@ static __device__ __forceinline__ unsigned multiply(const unsigned char *const *
 }
 
 // One of the warps that multiply.
-static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const memory &m, const work &w)
+static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const memory &m, const work &w, int warp)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, g = lane / 4;
     ring<MM_STAGES> r = {0, 0};
     ring<2> x = {0, 0};
     for (int first = 0, turn = 0; first < w.n_tiles; first += TILES, turn ^= 1) {
@@ -418,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(32 * (MM_WARPS + HELPERS), MM_BLOCK
     const wt_mm_args &a = f.args;
     const work w = work_of(a);
     const memory m = memory_of((unsigned char *)few_shared, w.warps);
-    const int helper = (int)threadIdx.x / 32 - w.warps;
+    const int warp = __shfl_sync(ALL, threadIdx.x / 32, 0), helper = warp - w.warps; // uniform, for the compiler
     let_next_begin();
     if (threadIdx.x == 0) create_barriers(m, w.warps);
     __syncthreads();
@@ -429,7 +429,7 @@ extern "C" __global__ void __launch_bounds__(32 * (MM_WARPS + HELPERS), MM_BLOCK
     }
     wait_for_earlier(); // nothing but W is read before
     if (helper < 0)
-        multiply_all(a, m, w);
+        multiply_all(a, m, w, warp);
     else if (helper == 1)
         copy_x(a, m, w);
     else

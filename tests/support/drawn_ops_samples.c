@@ -26,8 +26,6 @@ static wt_level_config draw_level(draws *d)
     return c;
 }
 
-PLAIN(level_plan)
-
 static wt_status create_level(wt_device *device, made_op *op)
 {
     wt_level_plan_config c = {.n_samples = op->n, .n_signals = op->n_signals};
@@ -37,8 +35,6 @@ static wt_status create_level(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_level_frames(&c.level, op->n));
     return status;
 }
-
-DESTROY(silence)
 
 static wt_status create_silence(wt_device *device, made_op *op)
 {
@@ -51,13 +47,6 @@ static wt_status create_silence(wt_device *device, made_op *op)
     signal_op_gives(op, OP_I32, 1);
     return status;
 }
-
-static wt_status enqueue_silence(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_silence_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
-DESTROY(vad_plan)
 
 static wt_status create_vad(wt_device *device, made_op *op)
 {
@@ -72,13 +61,6 @@ static wt_status create_vad(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_vad(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_vad_plan_enqueue(op->plan, s, in, 0, NULL, NULL, 0, out, 0);
-}
-
-PLAIN(loudness_batch)
-
 static wt_status create_loudness(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -90,8 +72,6 @@ static wt_status create_loudness(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F64, sizeof(wt_loudness_values) / sizeof(double));
     return wt_loudness_batch_create(device, &c, (wt_loudness_batch **)&op->plan);
 }
-
-PLAIN(normalize)
 
 static wt_status create_normalize(wt_device *device, made_op *op)
 {
@@ -109,8 +89,6 @@ static wt_status create_normalize(wt_device *device, made_op *op)
 
 static int few_channels(int channels, int most) { return channels > 0 && channels <= most ? channels : 0; }
 
-DESTROY(agc_plan)
-
 static wt_status create_agc(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -121,14 +99,6 @@ static wt_status create_agc(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->in_floats);
     return wt_agc_plan_create(device, &c, op->n_signals, (wt_agc_plan **)&op->plan);
 }
-
-static wt_status enqueue_agc(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_agc_plan_reset(op->plan, s);
-    return status ? status : wt_agc_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(denoise_plan)
 
 static wt_status create_denoise(wt_device *device, made_op *op)
 {
@@ -144,15 +114,6 @@ static wt_status create_denoise(wt_device *device, made_op *op)
     return wt_denoise_plan_create(device, &c, (wt_denoise_plan **)&op->plan);
 }
 
-static wt_status enqueue_denoise(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_denoise_plan_reset(op->plan, s);
-    return status ? status : wt_denoise_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(echo_plan)
-
-// What the microphone hears is what is played, one channel.
 static wt_status create_echo(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -161,12 +122,6 @@ static wt_status create_echo(wt_device *device, made_op *op)
     op->in_floats = (size_t)op->n;
     signal_op_gives(op, OP_F32, op->n);
     return wt_echo_plan_create(device, &c, (wt_echo_plan **)&op->plan);
-}
-
-static wt_status enqueue_echo(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_echo_plan_reset(op->plan, s);
-    return status ? status : wt_echo_plan_enqueue(op->plan, s, in, 0, in, 0, op->n, out, 0);
 }
 
 // ---- filters and rates
@@ -180,8 +135,6 @@ static wt_status draw_sections(draws *d, double *sos, int *n_sections)
     return wt_sos_design(&c, sos, n_sections);
 }
 
-PLAIN(sos_rows)
-
 static wt_status create_sos(wt_device *device, made_op *op)
 {
     double sos[WT_SOS_MAX_SECTIONS][6];
@@ -191,8 +144,6 @@ static wt_status create_sos(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, op->n);
     return status ? status : wt_sos_rows_create(device, &c, op->n_signals, op->n, (wt_sos_rows **)&op->plan);
 }
-
-PLAIN(filtfilt)
 
 static wt_status create_filtfilt(wt_device *device, made_op *op)
 {
@@ -205,8 +156,6 @@ static wt_status create_filtfilt(wt_device *device, made_op *op)
     return status ? status : wt_filtfilt_create(device, &c, pad, op->n_signals, op->n, (wt_filtfilt **)&op->plan);
 }
 
-PLAIN(savgol_rows)
-
 static wt_status create_savgol(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -216,8 +165,6 @@ static wt_status create_savgol(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, op->n);
     return wt_savgol_rows_create(device, &c, op->n_signals, op->n, (wt_savgol_rows **)&op->plan);
 }
-
-PLAIN(convolve)
 
 static wt_status create_convolve(wt_device *device, made_op *op)
 {
@@ -229,8 +176,6 @@ static wt_status create_convolve(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->n + c.n_taps - 1);
     return wt_convolve_create(device, &c, op->n_signals, op->n, (wt_convolve **)&op->plan);
 }
-
-PLAIN(resample_plan)
 
 static wt_status create_resample(wt_device *device, made_op *op)
 {
@@ -245,8 +190,6 @@ static wt_status create_resample(wt_device *device, made_op *op)
     return status;
 }
 
-PLAIN(pcm_plan)
-
 static wt_status create_pcm(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -257,8 +200,6 @@ static wt_status create_pcm(wt_device *device, made_op *op)
 }
 
 // ---- stretch and shift
-
-PLAIN(stretch)
 
 static wt_status create_stretch(wt_device *device, made_op *op)
 {
@@ -272,8 +213,6 @@ static wt_status create_stretch(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_stretch_n_out(op->plan));
     return status;
 }
-
-PLAIN(pitch_shift)
 
 static wt_status create_shift(wt_device *device, made_op *op)
 {
@@ -294,7 +233,7 @@ static wt_status create_shift(wt_device *device, made_op *op)
 static const signal_op rows[] = {
     {ROW("level", 4000, level, level_plan), RUN(level_plan)},
     {ROW("silence", 4000, silence, silence), RUN(silence)},
-    {.name = "vad", .n = 4000, .create = create_vad, .destroy = destroy_vad_plan, .enqueue = enqueue_vad},
+    {.name = "vad", .n = 4000, .create = create_vad, .destroy = op_destroy_vad_plan, .enqueue = op_enqueue_vad},
     {ROW("loudness", 6000, loudness, loudness_batch), RUN(loudness_batch)},
     {ROW("normalize", 6000, normalize, normalize), RUN(normalize)},
     {ROW("agc", 3000, agc, agc_plan), RUN(agc)},

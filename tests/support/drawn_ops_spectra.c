@@ -29,8 +29,6 @@ static int channels_of(const wt_stft_config *c) { return c->channels ? c->channe
 
 // ---- short-time spectra
 
-PLAIN(fft)
-
 static wt_status create_fft(wt_device *device, made_op *op)
 {
     wt_fft_config c = {.n = op->n, .batch = op->n_signals};
@@ -47,8 +45,6 @@ static wt_status create_fft(wt_device *device, made_op *op)
     return wt_fft_create(device, &c, (wt_fft **)&op->plan);
 }
 
-DESTROY(stft_plan)
-
 static wt_status create_stft(wt_device *device, made_op *op)
 {
     wt_stft_plan_config c = {.stft = draw_stft(op->draws), .n_samples = op->n, .n_signals = op->n_signals};
@@ -62,11 +58,6 @@ static wt_status create_stft(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_stft(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_stft_plan_forward(op->plan, s, in, 0, out, 0);
-}
-
 static wt_status create_istft(wt_device *device, made_op *op)
 {
     wt_stft_plan_config c = {.stft = draw_stft(op->draws), .n_signals = op->n_signals, .n_frames = op->n};
@@ -77,13 +68,6 @@ static wt_status create_istft(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_stft_plan_length(op->plan) * channels_of(&c.stft));
     return status;
 }
-
-static wt_status enqueue_istft(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_stft_plan_inverse(op->plan, s, in, 0, out, 0);
-}
-
-DESTROY(stft_stream_plan)
 
 static wt_status create_stft_stream(wt_device *device, made_op *op)
 {
@@ -97,14 +81,6 @@ static wt_status create_stft_stream(wt_device *device, made_op *op)
                             channels_of(&c.stft));
     return status;
 }
-
-static wt_status enqueue_stft_stream(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_stft_stream_plan_reset(op->plan, s);
-    return status ? status : wt_stft_stream_plan_forward(op->plan, s, in, 0, op->n, out, 0);
-}
-
-PLAIN(reassigned)
 
 static wt_status create_reassigned(wt_device *device, made_op *op)
 {
@@ -142,8 +118,6 @@ static wt_mel_config draw_mel(const made_op *op)
     return c;
 }
 
-PLAIN(mel)
-
 static wt_status create_mel(wt_device *device, made_op *op)
 {
     const wt_mel_config c = draw_mel(op);
@@ -152,8 +126,6 @@ static wt_status create_mel(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_mel_frames(op->plan) * wt_mel_bands(op->plan) * channels_of(&c.stft));
     return status;
 }
-
-PLAIN(mfcc)
 
 static wt_status create_mfcc(wt_device *device, made_op *op)
 {
@@ -168,8 +140,6 @@ static wt_status create_mfcc(wt_device *device, made_op *op)
     return status;
 }
 
-PLAIN(mel_inverse)
-
 static wt_status create_mel_inverse(wt_device *device, made_op *op)
 {
     wt_mel_inverse_config c = {.bank = draw_bank(op->draws), .n_signals = op->n_signals};
@@ -181,8 +151,6 @@ static wt_status create_mel_inverse(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, c.n_frames * (c.bank.n_fft / 2 + 1));
     return wt_mel_inverse_create(device, &c, (wt_mel_inverse **)&op->plan);
 }
-
-PLAIN(griffin_lim)
 
 static wt_status create_griffin_lim(wt_device *device, made_op *op)
 {
@@ -202,8 +170,6 @@ static wt_status create_griffin_lim(wt_device *device, made_op *op)
 
 // ---- rows of bands, shapes of spectra
 
-PLAIN(delta)
-
 static wt_status create_delta(wt_device *device, made_op *op)
 {
     wt_delta_config c = {.width = draw_field(op->draws, 3, 41) | !op->draws->wild,
@@ -214,8 +180,6 @@ static wt_status create_delta(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->n * 3);
     return wt_delta_create(device, &c, 3 * (int64_t)op->n_signals, op->n, (wt_delta **)&op->plan);
 }
-
-PLAIN(pcen)
 
 static wt_status create_pcen(wt_device *device, made_op *op)
 {
@@ -229,8 +193,6 @@ static wt_status create_pcen(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->n * rows);
     return wt_pcen_create(device, &c, op->n_signals, rows, op->n, (wt_pcen **)&op->plan);
 }
-
-PLAIN(spectral)
 
 static wt_status create_spectral(wt_device *device, made_op *op)
 {
@@ -262,8 +224,6 @@ static wt_cqt_config draw_cqt(const made_op *op)
     return c;
 }
 
-DESTROY(cqt)
-
 static wt_status create_cqt(wt_device *device, made_op *op)
 {
     const wt_cqt_config c = draw_cqt(op);
@@ -274,13 +234,6 @@ static wt_status create_cqt(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_cqt(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_cqt_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(icqt)
-
 static wt_status create_icqt(wt_device *device, made_op *op)
 {
     wt_cqt_config c = draw_cqt(op);
@@ -290,13 +243,6 @@ static wt_status create_icqt(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_icqt_samples(op->plan, op->n));
     return status;
 }
-
-static wt_status enqueue_icqt(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_icqt_enqueue(op->plan, s, in, 0, op->n, 0, out, 0);
-}
-
-DESTROY(chroma)
 
 static wt_status create_chroma(wt_device *device, made_op *op)
 {
@@ -311,13 +257,6 @@ static wt_status create_chroma(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, (c.n_chroma ? c.n_chroma : 12) * (int64_t)op->n);
     return status;
 }
-
-static wt_status enqueue_chroma(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_chroma_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-PLAIN(tonal)
 
 static wt_status create_tonal(wt_device *device, made_op *op)
 {
@@ -337,8 +276,6 @@ static wt_status create_tonal(wt_device *device, made_op *op)
     return status;
 }
 
-PLAIN(tuning)
-
 static wt_status create_tuning(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -350,8 +287,6 @@ static wt_status create_tuning(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F64, 1);
     return wt_tuning_create(device, &c, (wt_tuning **)&op->plan);
 }
-
-DESTROY(hpss)
 
 static wt_status create_hpss(wt_device *device, made_op *op)
 {
@@ -366,13 +301,6 @@ static wt_status create_hpss(wt_device *device, made_op *op)
     return wt_hpss_create(device, &c, (wt_hpss **)&op->plan);
 }
 
-static wt_status enqueue_hpss(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_hpss_enqueue(op->plan, s, in, 0, op->n, out, op->at[0], out, op->at[1]);
-}
-
-PLAIN(median_plan)
-
 static wt_status create_median(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -382,8 +310,6 @@ static wt_status create_median(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->n * c.columns);
     return wt_median_plan_create(device, &c, (wt_median_plan **)&op->plan);
 }
-
-PLAIN(nn_filter_plan)
 
 static wt_status create_nn_filter(wt_device *device, made_op *op)
 {
@@ -395,8 +321,6 @@ static wt_status create_nn_filter(wt_device *device, made_op *op)
     return wt_nn_filter_plan_create(device, &c, op->n_signals, (wt_nn_filter_plan **)&op->plan);
 }
 
-DESTROY(nmf)
-
 static wt_status create_nmf(wt_device *device, made_op *op)
 {
     wt_nmf_config c = {.rows = draw_size(op->draws, 1, 60), .columns = op->n, .n_signals = op->n_signals};
@@ -406,13 +330,6 @@ static wt_status create_nmf(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)c.rows * c.n_components);
     signal_op_gives(op, OP_F32, (int64_t)c.n_components * op->n);
     return wt_nmf_create(device, &c, (wt_nmf **)&op->plan);
-}
-
-/// From a start that is 0.75 everywhere (bytes 3f).
-static wt_status enqueue_nmf(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_stream_fill(s, out, 0, 0x3f, op->out_bytes);
-    return status ? status : wt_nmf_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
 }
 
 // ---- pitch, onsets and beats
@@ -430,8 +347,6 @@ static wt_pitch_frames draw_frames(const made_op *op)
     return c;
 }
 
-PLAIN(yin)
-
 static wt_status create_yin(wt_device *device, made_op *op)
 {
     wt_yin_config c = {.frames = draw_frames(op)};
@@ -441,8 +356,6 @@ static wt_status create_yin(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_yin_n_frames(op->plan));
     return status;
 }
-
-PLAIN(pyin)
 
 static wt_status create_pyin(wt_device *device, made_op *op)
 {
@@ -466,8 +379,6 @@ static void pick_pyin(const made_op *op, const void *result, int signal, void *o
         memcpy((float *)own + k * n, (const float *)result + (k * (size_t)op->n_signals + (size_t)signal) * n, n * 4);
 }
 
-PLAIN(autocorrelate)
-
 static wt_status create_autocorrelate(wt_device *device, made_op *op)
 {
     const wt_autocorrelate_config c = {
@@ -477,8 +388,6 @@ static wt_status create_autocorrelate(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_autocorrelate_lags(op->plan));
     return status;
 }
-
-PLAIN(onset)
 
 static wt_status create_onset(wt_device *device, made_op *op)
 {
@@ -493,8 +402,6 @@ static wt_status create_onset(wt_device *device, made_op *op)
     return status;
 }
 
-DESTROY(onsets)
-
 static wt_status create_onsets(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -507,13 +414,6 @@ static wt_status create_onsets(wt_device *device, made_op *op)
     signal_op_gives(op, OP_I32, 1);
     return wt_onsets_create(device, &c, (wt_onsets **)&op->plan);
 }
-
-static wt_status enqueue_onsets(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_onsets_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
-PLAIN(tempogram)
 
 static wt_status create_tempogram(wt_device *device, made_op *op)
 {
@@ -534,8 +434,6 @@ static wt_tempo_config draw_tempo(draws *d)
     return c;
 }
 
-DESTROY(tempo)
-
 static wt_status create_tempo(wt_device *device, made_op *op)
 {
     wt_tempo_config c = draw_tempo(op->draws);
@@ -552,8 +450,6 @@ static wt_status enqueue_tempo(const made_op *op, wt_stream *s, const wt_buffer 
     return status ? status : wt_tempo_enqueue_frames(op->plan, s, in, 0, out, op->at[1]);
 }
 
-DESTROY(beat)
-
 static wt_status create_beat(wt_device *device, made_op *op)
 {
     draws *d = op->draws;
@@ -564,21 +460,6 @@ static wt_status create_beat(wt_device *device, made_op *op)
     signal_op_gives(op, OP_I32, op->n);
     return wt_beat_create(device, &c, (wt_beat **)&op->plan);
 }
-
-static wt_status enqueue_beat(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_beat_enqueue(op->plan, s, in, 0, out, op->at[1], out, op->at[0]);
-}
-
-static void clear_beats(const made_op *op, void *const *parts)
-{
-    const wt_beats *found = parts[0];
-    int *frames = parts[1];
-    const int64_t n = found->n_beats < 0 || found->n_beats > op->n ? 0 : found->n_beats;
-    memset(frames + n, 0, sizeof *frames * (size_t)(op->n - n));
-}
-
-PLAIN(plp)
 
 static wt_status create_plp(wt_device *device, made_op *op)
 {
@@ -620,8 +501,8 @@ static const signal_op rows[] = {
     {ROW("onset strength", 4000, onset, onset), RUN(onset)},
     {ROW("onsets", 300, onsets, onsets), RUN(onsets), .magnitudes = true},
     {ROW("tempogram", 300, tempogram, tempogram), RUN(tempogram), .magnitudes = true},
-    {ROW("tempo", 300, tempo, tempo), RUN(tempo), .magnitudes = true},
-    {ROW("beats", 600, beat, beat), RUN(beat), .magnitudes = true, .clear = clear_beats},
+    {ROW("tempo", 300, tempo, tempo), .enqueue = enqueue_tempo, .magnitudes = true},
+    {ROW("beats", 600, beat, beat), RUN(beat), .magnitudes = true, .clear = op_clear_beats},
     {ROW("plp", 300, plp, plp), RUN(plp), .magnitudes = true},
 };
 

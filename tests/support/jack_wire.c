@@ -22,7 +22,8 @@ struct jack_wire {
     int n_events, n_frames;
     jack_nframes_t begin; ///< the server's frame of the signal's first
     atomic_int state;     ///< release by who changes it, acquire by who reads what it guards
-    atomic_int n_recorded, sleep_ms;
+    int next_play, next_look; ///< of the signal, when no cycle is skipped
+    atomic_int n_recorded, sleep_ms, sleep_in_run_ms, n_skips;
     atomic_uint n_plays, n_looks; ///< callbacks that have ended
     double bpm;
 };
@@ -38,6 +39,20 @@ static void play_events(jack_wire *w, int at, int n)
             w->jack->midi_event_write(midi, (jack_nframes_t)(w->events[k].frame - at), w->events[k].bytes, 3);
 }
 
+/// Frames that no callback came for: a server that was late goes on where it should be.
+static void expect(jack_wire *w, int *next, int at, int n)
+{
+    if (at != *next) atomic_fetch_add(&w->n_skips, 1);
+    *next = at + n;
+}
+
+static int on_xrun(void *user)
+{
+    jack_wire *w = user;
+    atomic_fetch_add(&w->n_skips, 1);
+    return 0;
+}
+
 static int on_play(jack_nframes_t n, void *user)
 {
     jack_wire *w = user;
@@ -48,6 +63,9 @@ static int on_play(jack_nframes_t n, void *user)
         atomic_store(&w->state, RUNNING);
     }
     int at = atomic_load(&w->state) == RUNNING ? (int)(w->jack->last_frame_time(w->player) - w->begin) : -1;
+    if (at >= 0 && at < w->n_frames) expect(w, &w->next_play, at, (int)n);
+    sleep = at > 0 ? atomic_exchange(&w->sleep_in_run_ms, 0) : 0;
+    if (sleep) pause_ms(sleep);
     for (int c = 0; c < WIRE_CHANNELS; c++) {
         float *out = w->jack->port_get_buffer(w->out[c], n);
         for (int k = 0; k < (int)n; k++)
@@ -64,6 +82,7 @@ static void record(jack_wire *w, jack_nframes_t n)
     if (atomic_load(&w->state) != RUNNING) return;
     int at = (int)(w->jack->last_frame_time(w->recorder) - w->begin);
     if (at < 0) return;
+    if (at < w->n_frames) expect(w, &w->next_look, at, (int)n);
     for (int c = 0; c < WIRE_CHANNELS; c++) {
         const float *in = w->jack->port_get_buffer(w->in[c], n);
         for (int k = 0; k < (int)n && at + k < w->n_frames; k++)
@@ -111,6 +130,7 @@ jack_wire *jack_wire_open(const jack_server *server)
     assert_non_null(w->midi);
     j->set_process_callback(w->player, on_play, w);
     j->set_process_callback(w->recorder, on_record, w);
+    j->set_xrun_callback(w->player, on_xrun, w);
     assert_int_equal(j->activate(w->player), 0);
     assert_int_equal(j->activate(w->recorder), 0);
     return w;
@@ -164,10 +184,12 @@ void jack_wire_run(jack_wire *w, bool freewheel, const float *signal, const wire
     w->signal = signal, w->events = events, w->n_events = n_events;
     w->recorded = recorded, w->n_frames = n_frames;
     memset(recorded, 0, sizeof *recorded * WIRE_CHANNELS * (size_t)n_frames);
+    w->next_play = w->next_look = 0;
     atomic_store(&w->n_recorded, 0);
+    atomic_store(&w->n_skips, 0);
     if (freewheel) {
         assert_int_equal(w->jack->set_freewheel(w->player, 1), 0);
-        pause_ms(20); // the server changes its driver
+        wait_for_callbacks(w); // of the other driver, over the connections there are now
     }
     atomic_store(&w->state, ARMED);
     for (int k = 0; k < 30000 && atomic_load(&w->n_recorded) < n_frames; k++) pause_ms(1);
@@ -177,12 +199,16 @@ void jack_wire_run(jack_wire *w, bool freewheel, const float *signal, const wire
     wait_for_callbacks(w); // who still looked at the buffers is through
 }
 
+int jack_wire_n_skips(const jack_wire *w) { return atomic_load(&w->n_skips); }
+
 void jack_wire_set_block(jack_wire *w, int block_frames)
 {
     assert_int_equal(w->jack->set_buffer_size(w->player, (jack_nframes_t)block_frames), 0);
 }
 
 void jack_wire_oversleep(jack_wire *w, int ms) { atomic_store(&w->sleep_ms, ms); }
+
+void jack_wire_oversleep_in_run(jack_wire *w, int ms) { atomic_store(&w->sleep_in_run_ms, ms); }
 
 static void latency(jack_wire *w, jack_port_t *port, jack_latency_callback_mode_t mode, int *min, int *max)
 {

@@ -27,10 +27,14 @@ void jack_wire_between(jack_wire *wire, const char *from, const char *to);
 /// of the same shape. In freewheel mode nothing is lost on the way and no time passes.
 void jack_wire_run(jack_wire *wire, bool freewheel, const float *signal, const wire_event *events, int n_events,
                    float *recorded, int n_frames);
+/// Times since the last run began that cycles were skipped, as the clients saw, or that the server said it was late (a
+/// little after): what was to be played then may not have been. A server that is starved does that.
+int jack_wire_n_skips(const jack_wire *wire);
 /// Change the server's block length.
 void jack_wire_set_block(jack_wire *wire, int block_frames);
 /// Let the player sleep in its next cycle, as a client that does not keep up.
 void jack_wire_oversleep(jack_wire *wire, int ms);
+void jack_wire_oversleep_in_run(jack_wire *wire, int ms); ///< in the second cycle of the next jack_wire_run
 /// What the server says of the way from the player to the recorder's port: frames between the two, min and max.
 void jack_wire_latency(jack_wire *wire, int *min, int *max);
 /// The same against the stream, at the player's port.

@@ -20,7 +20,8 @@ typedef struct npy {
 /// Errors: WT_ERR_FILE, WT_ERR_FORMAT, WT_ERR_NO_MEMORY.  [any]
 wt_status npy_read(const char *path, npy *a);
 
-/// Read member `k` of an .npz whose members are stored, not compressed. Errors: also WT_ERR_FILE behind the last.  [any]
+/// Read member `k` of an .npz whose members are stored, not compressed. Errors: also WT_ERR_FILE behind the last.
+/// [any]
 wt_status npz_read(const char *path, int k, npy *a);
 
 /// Free what npy_read took; an empty array is fine.

@@ -2,7 +2,7 @@
 #ifndef WT_TEST_SIGNAL_OP_ROWS_H
 #define WT_TEST_SIGNAL_OP_ROWS_H
 
-#include "signal_ops.h"
+#include "op_plans.h"
 
 #include <string.h>
 
@@ -19,16 +19,7 @@ extern const signal_op_table signal_ops_spectra, signal_ops_notes, signal_ops_sa
 /// One part more of the result.
 void signal_op_gives(made_op *op, op_type type, int64_t count);
 
-#define DESTROY(noun)                                                                                                  \
-    static void destroy_##noun(void *plan) { wt_##noun##_destroy(plan); }
-/// An op from one buffer to another.
-#define PLAIN(noun)                                                                                                    \
-    DESTROY(noun)                                                                                                      \
-    static wt_status enqueue_##noun(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)              \
-    {                                                                                                                  \
-        return wt_##noun##_enqueue(op->plan, s, in, 0, out, 0);                                                        \
-    }
-#define ROW(title, length, made, noun) .name = title, .n = length, .create = create_##made, .destroy = destroy_##noun
-#define RUN(noun)                      .enqueue = enqueue_##noun
+#define ROW(title, length, made, noun) .name = title, .n = length, .create = create_##made, .destroy = op_destroy_##noun
+#define RUN(noun)                      .enqueue = op_enqueue_##noun
 
 #endif

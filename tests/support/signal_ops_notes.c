@@ -18,8 +18,6 @@
 
 static const wt_cqt_config constant_q = {.hop = 256, .fmin_hz = 220, .n_bins = 24};
 
-DESTROY(cqt)
-
 static wt_status make_cqt(wt_device *device, made_op *op, wt_cqt_config config)
 {
     config.channels = op->n_signals;
@@ -46,13 +44,6 @@ static wt_status create_hybrid(wt_device *device, made_op *op)
     return make_cqt(device, op, config);
 }
 
-static wt_status enqueue_cqt(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_cqt_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(icqt)
-
 static wt_status create_icqt(wt_device *device, made_op *op)
 {
     wt_cqt_config config = constant_q;
@@ -62,13 +53,6 @@ static wt_status create_icqt(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_icqt_samples(op->plan, op->n));
     return status;
 }
-
-static wt_status enqueue_icqt(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_icqt_enqueue(op->plan, s, in, 0, op->n, 0, out, 0);
-}
-
-DESTROY(nsgt)
 
 static wt_status make_nsgt(wt_device *device, made_op *op)
 {
@@ -105,8 +89,6 @@ static wt_status enqueue_nsgt(const made_op *op, wt_stream *s, const wt_buffer *
 
 // ---- chroma and what is like it
 
-DESTROY(chroma)
-
 static wt_status create_chroma(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n * BINS;
@@ -114,13 +96,6 @@ static wt_status create_chroma(wt_device *device, made_op *op)
     return wt_chroma_create(device, &(wt_chroma_config){.n_fft = N_FFT, .channels = op->n_signals},
                             (wt_chroma **)&op->plan);
 }
-
-static wt_status enqueue_chroma(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_chroma_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-PLAIN(tonal)
 
 static wt_status make_tonal(wt_device *device, made_op *op, wt_tonal_kind kind)
 {
@@ -133,8 +108,6 @@ static wt_status make_tonal(wt_device *device, made_op *op, wt_tonal_kind kind)
 static wt_status create_fold(wt_device *device, made_op *op) { return make_tonal(device, op, WT_TONAL_FOLD); }
 static wt_status create_cens(wt_device *device, made_op *op) { return make_tonal(device, op, WT_TONAL_CENS); }
 static wt_status create_tonnetz(wt_device *device, made_op *op) { return make_tonal(device, op, WT_TONAL_TONNETZ); }
-
-PLAIN(tuning)
 
 static wt_status make_tuning(wt_device *device, made_op *op)
 {
@@ -156,13 +129,6 @@ static wt_status create_piptrack(wt_device *device, made_op *op)
     return make_tuning(device, op);
 }
 
-static wt_status enqueue_piptrack(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_tuning_enqueue_peaks(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
-DESTROY(salience)
-
 static wt_status create_salience(wt_device *device, made_op *op)
 {
     static const double harmonics[] = {1, 2, 3};
@@ -177,14 +143,7 @@ static wt_status create_salience(wt_device *device, made_op *op)
         (wt_salience **)&op->plan);
 }
 
-static wt_status enqueue_salience(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_salience_enqueue(op->plan, s, in, 0, (int64_t)op->n * op->n_signals, out, 0);
-}
-
 // ---- separation
-
-DESTROY(hpss)
 
 static wt_status make_hpss(wt_device *device, made_op *op, bool complex_in)
 {
@@ -197,13 +156,6 @@ static wt_status make_hpss(wt_device *device, made_op *op, bool complex_in)
 static wt_status create_hpss(wt_device *device, made_op *op) { return make_hpss(device, op, false); }
 static wt_status create_hpss_complex(wt_device *device, made_op *op) { return make_hpss(device, op, true); }
 
-static wt_status enqueue_hpss(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_hpss_enqueue(op->plan, s, in, 0, op->n, out, op->at[0], out, op->at[1]);
-}
-
-DESTROY(nmf)
-
 static wt_status create_nmf(wt_device *device, made_op *op)
 {
     const wt_nmf_config config = {
@@ -214,13 +166,6 @@ static wt_status create_nmf(wt_device *device, made_op *op)
     return wt_nmf_create(device, &config, (wt_nmf **)&op->plan);
 }
 
-/// From a start that is 0.75 everywhere (bytes 3f).
-static wt_status enqueue_nmf(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_stream_fill(s, out, 0, 0x3f, op->out_bytes);
-    return status ? status : wt_nmf_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
 // ---- pitch
 
 static wt_pitch_frames pitch_frames(const made_op *op)
@@ -229,8 +174,6 @@ static wt_pitch_frames pitch_frames(const made_op *op)
         .fmin_hz = 100, .fmax_hz = 1000, .frame_length = 1024, .n_samples = op->n, .n_signals = op->n_signals};
 }
 
-PLAIN(yin)
-
 static wt_status create_yin(wt_device *device, made_op *op)
 {
     wt_status status = wt_yin_create(device, &(wt_yin_config){.frames = pitch_frames(op)}, (wt_yin **)&op->plan);
@@ -238,8 +181,6 @@ static wt_status create_yin(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, wt_yin_n_frames(op->plan));
     return status;
 }
-
-PLAIN(pyin)
 
 static wt_status make_pyin(wt_device *device, made_op *op, bool calibrated)
 {
@@ -253,8 +194,6 @@ static wt_status make_pyin(wt_device *device, made_op *op, bool calibrated)
 static wt_status create_pyin(wt_device *device, made_op *op) { return make_pyin(device, op, false); }
 static wt_status create_calibrated(wt_device *device, made_op *op) { return make_pyin(device, op, true); }
 
-PLAIN(autocorrelate)
-
 static wt_status create_autocorrelate(wt_device *device, made_op *op)
 {
     const wt_autocorrelate_config config = {.n = op->n, .n_signals = op->n_signals};
@@ -264,8 +203,6 @@ static wt_status create_autocorrelate(wt_device *device, made_op *op)
 }
 
 // ---- onsets and beats
-
-PLAIN(onset)
 
 static wt_status make_onset(wt_device *device, made_op *op, bool median)
 {
@@ -280,8 +217,6 @@ static wt_status make_onset(wt_device *device, made_op *op, bool median)
 static wt_status create_onset(wt_device *device, made_op *op) { return make_onset(device, op, false); }
 static wt_status create_onset_median(wt_device *device, made_op *op) { return make_onset(device, op, true); }
 
-DESTROY(onsets)
-
 static wt_status create_onsets(wt_device *device, made_op *op)
 {
     const wt_onsets_config config = {
@@ -292,13 +227,6 @@ static wt_status create_onsets(wt_device *device, made_op *op)
     return wt_onsets_create(device, &config, (wt_onsets **)&op->plan);
 }
 
-static wt_status enqueue_onsets(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_onsets_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
-PLAIN(tempogram)
-
 static wt_status create_tempogram(wt_device *device, made_op *op)
 {
     const wt_tempogram_config config = {.win_length = 64, .n_frames = op->n, .n_signals = op->n_signals};
@@ -307,8 +235,6 @@ static wt_status create_tempogram(wt_device *device, made_op *op)
     if (!status) signal_op_gives(op, OP_F32, 64 * wt_tempogram_rows(op->plan, op->n));
     return status;
 }
-
-PLAIN(tempo)
 
 static wt_status make_tempo(wt_device *device, made_op *op, wt_tempo_config config, int64_t n_values)
 {
@@ -333,13 +259,6 @@ static wt_status create_tempo_frames(wt_device *device, made_op *op)
     return make_tempo(device, op, (wt_tempo_config){.frames = true}, op->n);
 }
 
-static wt_status enqueue_tempo_frames(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_tempo_enqueue_frames(op->plan, s, in, 0, out, 0);
-}
-
-DESTROY(tempo_ratios)
-
 static wt_status create_tempo_ratios(wt_device *device, made_op *op)
 {
     op->in_floats = 384 * (size_t)op->n;
@@ -349,15 +268,6 @@ static wt_status create_tempo_ratios(wt_device *device, made_op *op)
                                   (wt_tempo_ratios **)&op->plan);
 }
 
-/// Of 32.5 BPM (bytes 40).
-static wt_status enqueue_tempo_ratios(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_stream_fill(s, out, op->at[1], 0x40, sizeof(double) * (size_t)(op->n * op->n_signals));
-    return status ? status : wt_tempo_ratios_enqueue(op->plan, s, in, 0, out, op->at[1], out, op->at[0]);
-}
-
-DESTROY(beat)
-
 static wt_status create_beat(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n;
@@ -366,21 +276,6 @@ static wt_status create_beat(wt_device *device, made_op *op)
     return wt_beat_create(device, &(wt_beat_config){.max_frames = op->n, .n_signals = op->n_signals},
                           (wt_beat **)&op->plan);
 }
-
-static wt_status enqueue_beat(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_beat_enqueue(op->plan, s, in, 0, out, op->at[1], out, op->at[0]);
-}
-
-static void clear_beats(const made_op *op, void *const *parts)
-{
-    const wt_beats *found = parts[0];
-    int *frames = parts[1];
-    const int64_t n = found->n_beats < 0 || found->n_beats > op->n ? 0 : found->n_beats;
-    memset(frames + n, 0, sizeof *frames * (size_t)(op->n - n));
-}
-
-PLAIN(plp)
 
 static wt_status create_plp(wt_device *device, made_op *op)
 {
@@ -398,7 +293,7 @@ static const signal_op rows[] = {
     {ROW("vqt", SAMPLES, vqt, cqt), RUN(cqt), .frame_rows = 24, .nan = OP_NAN_WHOLE},
     {ROW("hybrid cqt", SAMPLES, hybrid, cqt), RUN(cqt), .frame_rows = 24, .nan = OP_NAN_WHOLE},
     {ROW("icqt", 2 * FRAMES, icqt, icqt), RUN(icqt)},
-    {ROW("nsgt", 3, nsgt, nsgt), RUN(nsgt), .nan = OP_NAN_WHOLE, .pick = pick_nsgt},
+    {ROW("nsgt", 3, nsgt, nsgt), .enqueue = enqueue_nsgt, .nan = OP_NAN_WHOLE, .pick = pick_nsgt},
     {ROW("chroma", FRAMES, chroma, chroma), RUN(chroma), .magnitudes = true, .frame_rows = 12},
     {ROW("chroma of cqt", FRAMES, fold, tonal), RUN(tonal), .magnitudes = true, .frame_rows = 12},
     {ROW("cens", FRAMES, cens, tonal), RUN(tonal), .magnitudes = true, .frame_rows = 12, .nan = OP_NAN_NONE},
@@ -422,7 +317,7 @@ static const signal_op rows[] = {
     {ROW("tempo, fine", 800, tempo_fine, tempo), RUN(tempo), .magnitudes = true, .nan = OP_NAN_WHOLE},
     {ROW("tempo of frames", 800, tempo_frames, tempo), RUN(tempo_frames), .magnitudes = true, .nan = OP_NAN_WHOLE},
     {ROW("tempo ratios", 7, tempo_ratios, tempo_ratios), RUN(tempo_ratios), .frame_rows = WT_TEMPO_RATIOS},
-    {ROW("beats", 800, beat, beat), RUN(beat), .magnitudes = true, .nan = OP_NAN_NONE, .clear = clear_beats},
+    {ROW("beats", 800, beat, beat), RUN(beat), .magnitudes = true, .nan = OP_NAN_NONE, .clear = op_clear_beats},
     {ROW("plp", 800, plp, plp), RUN(plp), .magnitudes = true, .nan = OP_NAN_NONE},
 };
 

@@ -16,8 +16,6 @@
 
 // ---- level, silence, loudness
 
-PLAIN(level_plan)
-
 static wt_status make_level(wt_device *device, made_op *op, wt_level_kind kind)
 {
     const wt_level_plan_config config = {
@@ -30,8 +28,6 @@ static wt_status make_level(wt_device *device, made_op *op, wt_level_kind kind)
 static wt_status create_rms(wt_device *device, made_op *op) { return make_level(device, op, WT_LEVEL_RMS); }
 static wt_status create_energy(wt_device *device, made_op *op) { return make_level(device, op, WT_LEVEL_ENERGY); }
 static wt_status create_zcr(wt_device *device, made_op *op) { return make_level(device, op, WT_LEVEL_ZERO_CROSSINGS); }
-
-DESTROY(silence)
 
 static wt_status make_silence(wt_device *device, made_op *op, bool trim)
 {
@@ -50,13 +46,6 @@ static wt_status make_silence(wt_device *device, made_op *op, bool trim)
 static wt_status create_split(wt_device *device, made_op *op) { return make_silence(device, op, false); }
 static wt_status create_trim(wt_device *device, made_op *op) { return make_silence(device, op, true); }
 
-static wt_status enqueue_silence(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_silence_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
-}
-
-DESTROY(vad_plan)
-
 static wt_status create_vad(wt_device *device, made_op *op)
 {
     const wt_vad_plan_config config = {.vad = {.rate_hz = 8000}, .n_samples = op->n, .n_lines = op->n_signals};
@@ -66,13 +55,6 @@ static wt_status create_vad(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_vad(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_vad_plan_enqueue(op->plan, s, in, 0, NULL, NULL, 0, out, 0);
-}
-
-PLAIN(loudness_batch)
-
 static wt_status create_loudness(wt_device *device, made_op *op)
 {
     const wt_loudness_batch_config config = {
@@ -81,8 +63,6 @@ static wt_status create_loudness(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F64, sizeof(wt_loudness_values) / sizeof(double));
     return wt_loudness_batch_create(device, &config, (wt_loudness_batch **)&op->plan);
 }
-
-PLAIN(normalize)
 
 static wt_status make_normalize(wt_device *device, made_op *op, wt_normalize_kind kind)
 {
@@ -102,8 +82,6 @@ static wt_status create_normalize_rms(wt_device *device, made_op *op)
     return make_normalize(device, op, WT_NORMALIZE_RMS);
 }
 
-DESTROY(agc_plan)
-
 static wt_status create_agc(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n;
@@ -111,14 +89,6 @@ static wt_status create_agc(wt_device *device, made_op *op)
     return wt_agc_plan_create(device, &(wt_agc_config){.rate_hz = 8000, .channels = 1}, op->n_signals,
                               (wt_agc_plan **)&op->plan);
 }
-
-static wt_status enqueue_agc(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_agc_plan_reset(op->plan, s);
-    return status ? status : wt_agc_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(denoise_plan)
 
 static wt_status create_denoise(wt_device *device, made_op *op)
 {
@@ -129,15 +99,6 @@ static wt_status create_denoise(wt_device *device, made_op *op)
     return wt_denoise_plan_create(device, &config, (wt_denoise_plan **)&op->plan);
 }
 
-static wt_status enqueue_denoise(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_denoise_plan_reset(op->plan, s);
-    return status ? status : wt_denoise_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
-}
-
-DESTROY(echo_plan)
-
-// What the microphone hears is what is played.
 static wt_status create_echo(wt_device *device, made_op *op)
 {
     const wt_echo_plan_config config = {.echo = {.rate_hz = 8000, .tail_ms = 40}, op->n_signals, op->n};
@@ -146,15 +107,7 @@ static wt_status create_echo(wt_device *device, made_op *op)
     return wt_echo_plan_create(device, &config, (wt_echo_plan **)&op->plan);
 }
 
-static wt_status enqueue_echo(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_echo_plan_reset(op->plan, s);
-    return status ? status : wt_echo_plan_enqueue(op->plan, s, in, 0, in, 0, op->n, out, 0);
-}
-
 // ---- filters and rates
-
-PLAIN(sos_rows)
 
 static wt_status create_sos(wt_device *device, made_op *op)
 {
@@ -166,8 +119,6 @@ static wt_status create_sos(wt_device *device, made_op *op)
     return status ? status : wt_sos_rows_create(device, &config, op->n_signals, op->n, (wt_sos_rows **)&op->plan);
 }
 
-PLAIN(savgol_rows)
-
 static wt_status create_savgol(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n;
@@ -175,8 +126,6 @@ static wt_status create_savgol(wt_device *device, made_op *op)
     return wt_savgol_rows_create(device, &(wt_savgol_config){.n_taps = 11, .order = 3, .derivative = 1}, op->n_signals,
                                  op->n, (wt_savgol_rows **)&op->plan);
 }
-
-PLAIN(resample_plan)
 
 static wt_status make_resample(wt_device *device, made_op *op, wt_resample_quality quality, int out_hz)
 {
@@ -203,8 +152,6 @@ static wt_status create_resample_soxr(wt_device *device, made_op *op)
     return make_resample(device, op, WT_RESAMPLE_SOXR_HQ, 16000);
 }
 
-PLAIN(pcm_plan)
-
 static wt_status create_pcm(wt_device *device, made_op *op)
 {
     const wt_pcm_plan_config config = {WT_PCM_F32, 2, op->n, op->n_signals, true};
@@ -214,8 +161,6 @@ static wt_status create_pcm(wt_device *device, made_op *op)
 }
 
 // ---- stretch and shift
-
-PLAIN(stretch)
 
 static wt_status make_stretch(wt_device *device, made_op *op, wt_stretch_mode mode)
 {
@@ -234,8 +179,6 @@ STRETCH(locked, WT_STRETCH_LOCKED)
 STRETCH(librosa, WT_STRETCH_LIBROSA)
 STRETCH(wsola, WT_STRETCH_WSOLA)
 
-PLAIN(pitch_shift)
-
 static wt_status make_shift(wt_device *device, made_op *op, bool keep_formants)
 {
     const wt_pitch_shift_config config = {
@@ -248,8 +191,6 @@ static wt_status make_shift(wt_device *device, made_op *op, bool keep_formants)
 static wt_status create_shift(wt_device *device, made_op *op) { return make_shift(device, op, false); }
 static wt_status create_shift_formants(wt_device *device, made_op *op) { return make_shift(device, op, true); }
 
-DESTROY(phase_vocoder)
-
 static wt_status create_phase_vocoder(wt_device *device, made_op *op)
 {
     wt_status status = wt_phase_vocoder_create(device, &(wt_phase_vocoder_config){.bins = BINS, .rate = 1.5},
@@ -257,11 +198,6 @@ static wt_status create_phase_vocoder(wt_device *device, made_op *op)
     op->in_floats = (size_t)op->n * BINS * 2;
     if (!status) signal_op_gives(op, OP_F32, wt_phase_vocoder_frames(op->plan, op->n) * BINS * 2);
     return status;
-}
-
-static wt_status enqueue_phase_vocoder(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_phase_vocoder_enqueue(op->plan, s, in, 0, op->n, op->n_signals, out, 0);
 }
 
 // ---- the table
@@ -275,8 +211,8 @@ static const signal_op rows[] = {
     {.name = "vad",
      .n = 30000,
      .create = create_vad,
-     .destroy = destroy_vad_plan,
-     .enqueue = enqueue_vad,
+     .destroy = op_destroy_vad_plan,
+     .enqueue = op_enqueue_vad,
      .nan = OP_NAN_NONE},
     {ROW("loudness", 30000, loudness, loudness_batch), RUN(loudness_batch), .nan = OP_NAN_NONE},
     {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},

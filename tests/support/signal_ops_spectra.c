@@ -16,8 +16,6 @@ static const wt_stft_config stft = {.n_fft = N_FFT, .hop = HOP};
 
 // ---- short-time spectra
 
-DESTROY(stft_plan)
-
 static wt_status make_stft(wt_device *device, made_op *op, wt_stft_output output)
 {
     const wt_stft_plan_config config = {
@@ -34,11 +32,6 @@ static wt_status create_magnitude(wt_device *device, made_op *op) { return make_
 static wt_status create_power(wt_device *device, made_op *op) { return make_stft(device, op, WT_STFT_POWER); }
 static wt_status create_phase(wt_device *device, made_op *op) { return make_stft(device, op, WT_STFT_PHASE); }
 
-static wt_status enqueue_stft(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_stft_plan_forward(op->plan, s, in, 0, out, 0);
-}
-
 static wt_status create_istft(wt_device *device, made_op *op)
 {
     const wt_stft_plan_config config = {
@@ -49,13 +42,6 @@ static wt_status create_istft(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_istft(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    return wt_stft_plan_inverse(op->plan, s, in, 0, out, 0);
-}
-
-DESTROY(stft_stream_plan)
-
 static wt_status create_stft_stream(wt_device *device, made_op *op)
 {
     const wt_stft_stream_plan_config config = {.stft = stft, .n_signals = op->n_signals, .max_samples = op->n};
@@ -65,14 +51,6 @@ static wt_status create_stft_stream(wt_device *device, made_op *op)
     return status;
 }
 
-static wt_status enqueue_stft_stream(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
-{
-    wt_status status = wt_stft_stream_plan_reset(op->plan, s);
-    return status ? status : wt_stft_stream_plan_forward(op->plan, s, in, 0, op->n, out, 0);
-}
-
-PLAIN(fft)
-
 static wt_status create_fft(wt_device *device, made_op *op)
 {
     const wt_fft_config config = {.n = op->n, .batch = op->n_signals, .kind = WT_FFT_REAL_TO_COMPLEX};
@@ -80,8 +58,6 @@ static wt_status create_fft(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, 2 * (op->n / 2 + 1));
     return wt_fft_create(device, &config, (wt_fft **)&op->plan);
 }
-
-PLAIN(reassigned)
 
 static wt_status create_reassigned(wt_device *device, made_op *op)
 {
@@ -93,8 +69,6 @@ static wt_status create_reassigned(wt_device *device, made_op *op)
 }
 
 // ---- mel
-
-PLAIN(mel)
 
 static wt_mel_config mel_config(const made_op *op, wt_mel_scale scale)
 {
@@ -129,8 +103,6 @@ static wt_status create_whisper(wt_device *device, made_op *op)
     return make_mel(device, op, &config);
 }
 
-PLAIN(mfcc)
-
 static wt_status create_mfcc(wt_device *device, made_op *op)
 {
     const wt_mfcc_config config = {.mel = mel_config(op, WT_MEL_DB), .n_mfcc = 13};
@@ -140,8 +112,6 @@ static wt_status create_mfcc(wt_device *device, made_op *op)
     return status;
 }
 
-PLAIN(mel_inverse)
-
 static wt_status create_mel_inverse(wt_device *device, made_op *op)
 {
     const wt_mel_inverse_config config = {
@@ -150,8 +120,6 @@ static wt_status create_mel_inverse(wt_device *device, made_op *op)
     signal_op_gives(op, OP_F32, (int64_t)op->n * BINS);
     return wt_mel_inverse_create(device, &config, (wt_mel_inverse **)&op->plan);
 }
-
-PLAIN(griffin_lim)
 
 static wt_status create_griffin_lim(wt_device *device, made_op *op)
 {
@@ -165,8 +133,6 @@ static wt_status create_griffin_lim(wt_device *device, made_op *op)
 
 // ---- rows of bands
 
-PLAIN(db)
-
 static wt_status create_db(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n;
@@ -174,16 +140,12 @@ static wt_status create_db(wt_device *device, made_op *op)
     return wt_db_create(device, NULL, false, op->n_signals, op->n, (wt_db **)&op->plan);
 }
 
-PLAIN(delta)
-
 static wt_status create_delta(wt_device *device, made_op *op)
 {
     op->in_floats = (size_t)op->n * 4;
     signal_op_gives(op, OP_F32, (int64_t)op->n * 4);
     return wt_delta_create(device, NULL, 4 * (int64_t)op->n_signals, op->n, (wt_delta **)&op->plan);
 }
-
-PLAIN(pcen)
 
 static wt_status create_pcen(wt_device *device, made_op *op)
 {
@@ -194,8 +156,6 @@ static wt_status create_pcen(wt_device *device, made_op *op)
 }
 
 // ---- shape of spectra
-
-PLAIN(spectral)
 
 static wt_status make_spectral(wt_device *device, made_op *op, wt_spectral_kind kind)
 {

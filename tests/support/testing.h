@@ -37,7 +37,8 @@ double snr_db(const float *reference, const float *got, size_t count);
 /// when this machine has none; then the test skips and says so. The string is reused by the next call.
 const char *shared_data(const char *relative);
 
-/// The program `warptone` that was built with the tests: .../tests/../warptone. False = this test's own path is not told.
+/// The program `warptone` that was built with the tests: .../tests/../warptone. False = this test's own path is not
+/// told.
 bool find_program(char *program, size_t size);
 
 /// Deterministic uniform noise in [-1, 1): a 64-bit linear congruential generator (Knuth, MMIX).

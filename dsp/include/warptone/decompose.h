@@ -66,8 +66,8 @@ WT_CHECKED wt_status wt_nn_filter(const wt_nn_filter_config *config, const float
 
 typedef struct wt_nn_filter_plan wt_nn_filter_plan;
 
-/// The same of n_signals for a stream of `device`, which is borrowed until the plan is destroyed. On a GPU a byte a pair
-/// of frames lies on the device, and a quarter of a gigabyte at most of distances.
+/// The same of n_signals for a stream of `device`, which is borrowed until the plan is destroyed. On a GPU a byte a
+/// pair of frames lies on the device, and a quarter of a gigabyte at most of distances.
 /// Errors: those of wt_nn_filter, on a GPU the compiler's.  [worker]
 WT_CHECKED wt_status wt_nn_filter_plan_create(wt_device *device, const wt_nn_filter_config *config, int n_signals,
                                               wt_nn_filter_plan **plan);

@@ -160,8 +160,8 @@ WT_CHECKED wt_status wt_sos_plan_enqueue(wt_sos_plan *plan, wt_stream *stream, c
 
 typedef struct wt_filtfilt wt_filtfilt;
 
-/// wt_sos_filtfilt of rows [n_rows][n_frames]; `channels` of the config does not count, pad_frames as there. `device` is
-/// borrowed until the plan is destroyed.
+/// wt_sos_filtfilt of rows [n_rows][n_frames]; `channels` of the config does not count, pad_frames as there. `device`
+/// is borrowed until the plan is destroyed.
 /// Errors: those of wt_sos_filtfilt, WT_ERR_BAD_ARG (sizes), on a GPU the compiler's.  [worker]
 WT_CHECKED wt_status wt_filtfilt_create(wt_device *device, const wt_sos_config *config, int pad_frames, int n_rows,
                                         int64_t n_frames, wt_filtfilt **plan);

@@ -1,4 +1,5 @@
-/// Node types: what a chain can be built of. Each type is one row of functions and facts; `wt_node_types` lists them all.
+/// Node types: what a chain can be built of. Each type is one row of functions and facts; `wt_node_types` lists them
+/// all.
 ///
 /// To add a type `foo`: kernels/nodes/foo_kernel.h (structs foo_plan, foo_coeffs, foo_state and the design function,
 /// read by both compilers), dsp/nodes/foo.c (its row and the CPU process), kernels/nodes/foo.cuh (`foo_process` for a
@@ -43,7 +44,7 @@ typedef struct wt_node_plan {
     int latency_frames; ///< exact
     int tail_frames;    ///< until the output of a finished input is below -120 dB, an estimate from above
     void *host;         ///< what the CPU process needs beside the plan; freed by the type's release()
-    char *cuda_text;    ///< malloc'ed CUDA text that defines the node's `process`, taken by the chain; NULL = the type's
+    char *cuda_text;    ///< malloc'ed CUDA text of the node's `process`, taken by the chain; NULL = the type's
 } wt_node_plan;
 
 enum {
@@ -51,7 +52,7 @@ enum {
     WT_NODE_MANY_INPUTS = 2,  ///< takes 1 .. WT_MAX_NODE_INPUTS inputs, else exactly one
     WT_NODE_CUDA_ONLY = 4,
     WT_NODE_INTERNAL = 8,     ///< placed by the chain itself, not by presets
-    WT_NODE_CUDA_AFTER = 16,  ///< kernels/nodes/foo.cuh has `foo_after` too: the work that this block's output does not need
+    WT_NODE_CUDA_AFTER = 16,  ///< kernels/nodes/foo.cuh has `foo_after` too: what this block's output does not need
     WT_NODE_CUDA_QUICK = 64,  ///< and `foo_quick`: what `foo_process` does, for short blocks; false: not for this one
     WT_NODE_CUDA_LINE = 32,   ///< it has `foo_line`, for neighbours in place, instead of `foo_process`
 };
@@ -76,8 +77,8 @@ typedef struct wt_node_type {
     /// The state was last run by the other backend, up to `position`: put right what it keeps otherwise. NULL = nothing
     /// is. Called on the CPU.  [worker]
     void (*adopt)(const void *plan, void *state, int64_t position, int from_gpu);
-    size_t plan_head_bytes; ///< of a plan whose tables follow its numbers: the numbers. A resident kernel's text may hold
-                            ///< them as constants; the CUDA functions find the tables by io->tables. 0 = no tables
+    size_t plan_head_bytes; ///< of a plan whose tables follow its numbers: the numbers. A resident kernel's text may
+                            ///< hold them as constants; the CUDA functions find the tables by io->tables. 0 = no tables
     const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
 } wt_node_type;
 
@@ -88,8 +89,8 @@ extern const int wt_n_node_types;
 /// The type of that name, or NULL.  [any]
 const wt_node_type *wt_node_type_find(const char *name);
 
-/// What can be turned of a node: its type's own parameters, and behind them `bypass`, which every node of a chain has. At
-/// 1 its first input is heard instead of it, as late as its output is; it goes on working meanwhile.  [any]
+/// What can be turned of a node: its type's own parameters, and behind them `bypass`, which every node of a chain has.
+/// At 1 its first input is heard instead of it, as late as its output is; it goes on working meanwhile.  [any]
 int wt_node_type_n_params(const wt_node_type *type);
 /// One of them by its number, or NULL.  [any]
 const wt_param_info *wt_node_type_param(const wt_node_type *type, int param);

@@ -76,7 +76,7 @@ WT_CHECKED wt_status wt_overlap_save_plan_create(wt_device *device, const wt_ove
                                                  wt_overlap_save_plan **plan);
 void wt_overlap_save_plan_destroy(wt_overlap_save_plan *plan); ///< NULL is allowed.  [worker]
 
-int wt_overlap_save_plan_latency_frames(const wt_overlap_save_plan *plan); ///< As wt_overlap_save_latency_frames.  [any]
+int wt_overlap_save_plan_latency_frames(const wt_overlap_save_plan *plan); ///< as of wt_overlap_save  [any]
 
 /// Queue wt_overlap_save_reset.  [worker]
 WT_CHECKED wt_status wt_overlap_save_plan_reset(wt_overlap_save_plan *plan, wt_stream *stream);

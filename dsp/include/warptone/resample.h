@@ -129,8 +129,8 @@ WT_CHECKED wt_status wt_resample_stream_reset(wt_resample_stream *plan, wt_strea
 /// Errors: WT_ERR_STATE (not variable), WT_ERR_BAD_ARG (out of range).  [worker]
 WT_CHECKED wt_status wt_resample_stream_steer(wt_resample_stream *plan, wt_stream *stream, double speed,
                                               int ramp_frames);
-/// Queue the next block: all outputs whose reach it completes. Offsets in bytes. All calls of a plan go to one stream of
-/// its device. Every cut into blocks gives the same bits, as every number of signals does.
+/// Queue the next block: all outputs whose reach it completes. Offsets in bytes. All calls of a plan go to one stream
+/// of its device. Every cut into blocks gives the same bits, as every number of signals does.
 ///
 ///   in    [n_signals][channels][n_in]
 ///   out   [n_signals][channels][wt_resample_stream_frames]   NULL is allowed when there are none

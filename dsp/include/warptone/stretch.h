@@ -121,11 +121,12 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worke
 ///
 ///   pcm, out   [n_signals][n_samples]
 ///
-/// Source: librosa 0.11.0 effects.py, pitch_shift(); in mode librosa the resampler is soxr_hq, as there, else Warptone's
-/// best, which keeps more of the highest twentieth of the band. keep_formants: D. B. Paul, The spectral envelope
-/// estimation vocoder, 1981; A. Roebel and X. Rodet, Efficient spectral envelope estimation and its application to pitch
-/// shifting and envelope preservation, DAFx 2005.
-/// Judge:  mode librosa: librosa in float64, 2e-6 of the peak; keep_formants: a vowel's formants within 3 % (tests).  [rt, running]
+/// Source: librosa 0.11.0 effects.py, pitch_shift(); in mode librosa the resampler is soxr_hq, as there, else
+/// Warptone's best, which keeps more of the highest twentieth of the band. keep_formants: D. B. Paul, The spectral
+/// envelope estimation vocoder, 1981; A. Roebel and X. Rodet, Efficient spectral envelope estimation and its
+/// application to pitch shifting and envelope preservation, DAFx 2005.
+/// Judge:  mode librosa: librosa in float64, 2e-6 of the peak; keep_formants: a vowel's formants within 3 % (tests).
+/// [rt, running]
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors, judge: as wt_stretch_enqueue.  [worker]
 WT_CHECKED wt_status wt_pitch_shift_enqueue(wt_pitch_shift *plan, wt_stream *stream, const wt_buffer *pcm,

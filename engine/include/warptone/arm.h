@@ -52,8 +52,8 @@ WT_CHECKED wt_status wt_device_arm(wt_device *device);
 WT_CHECKED wt_status wt_device_disarm(wt_device *device);
 bool wt_device_is_armed(const wt_device *device); ///< [any]
 
-/// How to stop and restart what runs for ever: set while disarmed, borrowed until replaced by NULL; the live engine arms
-/// with its own.
+/// How to stop and restart what runs for ever: set while disarmed, borrowed until replaced by NULL; the live engine
+/// arms with its own.
 /// `stop` returns WT_OK when the resident kernel has left, WT_ERR_TIMEOUT when it did not within `timeout_us` (then it
 /// goes on and `restart` is not called). Both are called on the thread of wt_quiesce, one quiesce at a time.
 typedef struct wt_safe_point {

@@ -40,9 +40,9 @@ typedef struct wt_cublaslt_form {
 WT_CHECKED wt_status wt_cublaslt_create(wt_device *device, wt_partition *partition, wt_cublaslt **cublaslt);
 void wt_cublaslt_destroy(wt_cublaslt *cublaslt); ///< What it queued must have run. NULL is allowed.  [worker]
 
-/// Choose an algorithm for a form, and run it once in the partition, on memory taken for the purpose, so that the library has loaded what
-/// it needs. Nothing is done when that was done. Errors: WT_ERR_UNSUPPORTED (the library has none), WT_ERR_ARMED,
-/// WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker]
+/// Choose an algorithm for a form, and run it once in the partition, on memory taken for the purpose, so that the
+/// library has loaded what it needs. Nothing is done when that was done. Errors: WT_ERR_UNSUPPORTED (the library has
+/// none), WT_ERR_ARMED, WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_cublaslt_prepare(wt_cublaslt *cublaslt, const wt_cublaslt_form *form);
 
 /// Queue a product of a prepared form; `scale` is the address of the factor, or 0.

@@ -4,12 +4,12 @@
 /// thread. A stream runs what it is given in order; everything on it is asynchronous on both backends (the CPU backend
 /// gives each stream a worker thread).
 ///
-/// A buffer or stream that was destroyed, or is none, is refused by destroy (which does nothing; wt_last_error tells), by
-/// copies and fills, and by wt_stream_synchronize, unless a new one lies at the same address. So are the engine's other
-/// large objects by their destroy; docs/memory.md says which further calls ask.
+/// A buffer or stream that was destroyed, or is none, is refused by destroy (which does nothing; wt_last_error tells),
+/// by copies and fills, and by wt_stream_synchronize, unless a new one lies at the same address. So are the engine's
+/// other large objects by their destroy; docs/memory.md says which further calls ask.
 ///
-/// The first call that looks for GPUs sets CUDA_MODULE_LOADING=EAGER in the environment unless it is set; make it before
-/// other threads read the environment (wt_device_count is enough).
+/// The first call that looks for GPUs sets CUDA_MODULE_LOADING=EAGER in the environment unless it is set; make it
+/// before other threads read the environment (wt_device_count is enough).
 #ifndef WARPTONE_DEVICE_H
 #define WARPTONE_DEVICE_H
 
@@ -55,8 +55,9 @@ typedef struct wt_device_info {
     char pci_bus_id[32];      ///< "0000:41:00.0", "" on the CPU
 } wt_device_info;
 
-/// Number of CUDA devices with compute capability 8.0 or newer; 0 with `wt_last_error()` saying why. Ordinals 0 .. count-1
-/// are these; wt_device_query also knows the older ones that follow, which wt_device_open refuses.  [any but rt]
+/// Number of CUDA devices with compute capability 8.0 or newer; 0 with `wt_last_error()` saying why. Ordinals 0 ..
+/// count-1 are these; wt_device_query also knows the older ones that follow, which wt_device_open refuses.  [any but
+/// rt]
 int wt_device_count(void);
 
 /// Facts of one CUDA device (`ordinal` >= 0) or of the CPU (-1), without opening it.

@@ -86,6 +86,7 @@ typedef struct wt_dispatch_stream_config {
 /// ours. Errors: WT_ERR_BAD_ARG, WT_ERR_FULL, WT_ERR_UNSUPPORTED (traced: old driver), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_dispatch_add_stream(wt_dispatch *dispatch, wt_stream *stream,
                                             const wt_dispatch_stream_config *config, int *lane);
+/// Waits until threads that wait for its launches, all of which have ended, have noticed.
 /// Errors: WT_ERR_STATE (work is queued or in flight), WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_dispatch_remove_stream(wt_dispatch *dispatch, int lane);
 
@@ -109,7 +110,8 @@ typedef struct wt_dispatch_request {
     wt_event *wait; ///< the stream waits for its last record made when this is launched; borrowed until then
 } wt_dispatch_request;
 
-/// Launch or queue. `ticket` may be NULL. If one of `after` fails or is cancelled, so is this one.
+/// Launch or queue. `ticket` may be NULL. If one of `after` fails or is cancelled, so is this one; one that is
+/// forgotten by then counts as completed.
 /// Errors, all naming kernel and task, and no ticket is given: WT_ERR_BAD_ARG, WT_ERR_FULL (the queue), WT_ERR_STATE (a
 /// graph is being recorded on the stream), WT_ERR_CUDA, WT_ERR_DEVICE_LOST. What fails later, coming out of the queue,
 /// is told by wait and query.  [worker]

@@ -11,7 +11,7 @@
 /// Threads: every call may come from any thread but the audio callback. One mutex guards a scheduler; it is held for
 /// a decision (O(log n)), never while a callback of an executor or a `done` callback runs. Those callbacks come one at
 /// a time, in the order of the decisions, on whichever thread made them possible, and may call the scheduler again.
-/// Memory: all of it is taken in wt_scheduler_create.
+/// Memory: all of it is taken in wt_scheduler_create and wt_scheduler_add_partition.
 #ifndef WARPTONE_SCHEDULER_H
 #define WARPTONE_SCHEDULER_H
 
