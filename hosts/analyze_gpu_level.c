@@ -1,6 +1,6 @@
 // Shape of spectra, level, silence and loudness on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <string.h>

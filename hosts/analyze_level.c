@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <warptone/spectral.h>
@@ -283,7 +283,7 @@ wt_status analyze_vad_of_speech(const analyze_signal *s, analyze_result *r)
 {
     const analyze_array speech = r->arrays[--r->n_arrays];
     wt_status status = analyze_vad_of(s, speech.data, analyze_n_columns(&speech), r);
-    free(speech.data);
+    analyze_let_go(speech.data, speech.mapped);
     return status;
 }
 

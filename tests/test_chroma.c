@@ -12,13 +12,6 @@
 #include <warptone/stft.h>
 #include <warptone/tuning.h>
 
-static float *take(size_t floats)
-{
-    float *x = calloc(floats ? floats : 1, sizeof *x);
-    assert_non_null(x);
-    return x;
-}
-
 // Golden results are rows by frames, ours frames by rows.
 static void check_within(const golden_case *g, const float *x, size_t n_frames, size_t rows, double bound)
 {
@@ -51,8 +44,8 @@ static spectrogram spectrogram_of(const golden_case *g, int power)
     assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = s.n_fft, .hop = hop}, &stft));
     s.n_frames = wt_stft_frames(stft, (int64_t)n), s.bins = wt_stft_bins(stft);
     const size_t area = (size_t)s.n_frames * (size_t)s.bins;
-    float *z = take(2 * area);
-    s.x = take(area);
+    float *z = floats(2 * area);
+    s.x = floats(area);
     assert_int_equal(wt_stft_forward(stft, x, (int64_t)n, z), WT_OK);
     for (size_t i = 0; i < area; i++) {
         const float square = z[2 * i] * z[2 * i] + z[2 * i + 1] * z[2 * i + 1];
@@ -80,7 +73,7 @@ static void peaks_equal_librosas(void **state)
     for (const golden_case *g = NULL; (g = golden_next("piptrack", g));) {
         spectrogram s = spectrogram_of(g, 1);
         const size_t area = (size_t)s.n_frames * (size_t)s.bins;
-        float *hz = take(area), *height = take(area);
+        float *hz = floats(area), *height = floats(area);
         const wt_piptrack_config c = pitch_config(g, s.n_fft);
         assert_ok(wt_piptrack(&c, s.x, s.n_frames, hz, height));
         check_turned(g, strstr(g->name, "_pitches") ? hz : height, (size_t)s.n_frames, (size_t)s.bins);
@@ -140,7 +133,7 @@ static double tuning_of(const golden_case *g, int bins_per_octave)
     wt_stft *stft;
     assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = 2048}, &stft));
     const int64_t n_frames = wt_stft_frames(stft, (int64_t)n);
-    float *z = take((size_t)n_frames * 2 * 1025);
+    float *z = floats((size_t)n_frames * 2 * 1025);
     assert_int_equal(wt_stft_forward(stft, x, (int64_t)n, z), WT_OK);
     for (int64_t i = 0; i < n_frames * 1025; i++) z[i] = hypotf(z[2 * i], z[2 * i + 1]);
     assert_ok(wt_tuning_estimate(&(wt_piptrack_config){.rate_hz = golden_double(g, "sr", 22050)}, z, n_frames,
@@ -160,7 +153,7 @@ static void a_tuned_transform_equals_librosas(void **state)
     wt_cqt *cqt;
     assert_ok(wt_cqt_create(NULL, &(wt_cqt_config){.fmin_hz = 110, .n_bins = 60, .tuning = tuning_of(g, 12)}, 0, &cqt));
     const size_t frames = (size_t)wt_cqt_frames(cqt, (int64_t)n);
-    float *z = take(frames * 120), *turned = take(frames * 120);
+    float *z = floats(frames * 120), *turned = floats(frames * 120);
     assert_int_equal(wt_cqt_run(cqt, x, (int64_t)n, z), WT_OK);
     for (size_t t = 0; t < frames; t++)
         for (size_t k = 0; k < 60; k++) memcpy(turned + (k * frames + t) * 2, z + (t * 60 + k) * 2, 2 * sizeof(float));
@@ -206,7 +199,7 @@ static void chroma_of_spectra_equals_librosas(void **state)
         if (golden_int(g, "norm", 0) == 2) config.norm = WT_CHROMA_NORM_2;
         if (strstr(g->params, "norm=none")) config.norm = WT_CHROMA_NORM_NONE;
         assert_ok(wt_chroma_create(NULL, &config, &chroma));
-        float *out = take((size_t)s.n_frames * (size_t)config.n_chroma);
+        float *out = floats((size_t)s.n_frames * (size_t)config.n_chroma);
         assert_int_equal(wt_chroma_run(chroma, s.x, s.n_frames, out), WT_OK);
         check_turned(g, out, (size_t)s.n_frames, (size_t)config.n_chroma);
         wt_chroma_destroy(chroma);
@@ -226,18 +219,18 @@ static float *chroma_of(const golden_case *g, wt_chroma_norm norm, size_t *n_fra
     float *magnitude, *out;
     if (shape[0] > 1) {
         *n_frames = shape[1], fold.n_bins = (int)shape[0], fold.bins_per_octave = 12;
-        magnitude = take(n);
+        magnitude = floats(n);
         for (size_t i = 0; i < n; i++) magnitude[i % shape[1] * shape[0] + i / shape[1]] = x[i];
     } else {
         wt_cqt *cqt;
         assert_ok(wt_cqt_create(NULL, &(wt_cqt_config){.bins_per_octave = bpo, .n_bins = fold.n_bins,
                                                        .tuning = tuning_of(g, bpo), .magnitude = true}, 0, &cqt));
         *n_frames = (size_t)wt_cqt_frames(cqt, (int64_t)n);
-        magnitude = take(*n_frames * (size_t)fold.n_bins);
+        magnitude = floats(*n_frames * (size_t)fold.n_bins);
         assert_int_equal(wt_cqt_run(cqt, x, (int64_t)n, magnitude), WT_OK);
         wt_cqt_destroy(cqt);
     }
-    out = take(*n_frames * 12);
+    out = floats(*n_frames * 12);
     assert_ok(wt_chroma_fold(&fold, magnitude, (int64_t)*n_frames, out));
     free(magnitude);
     return out;
@@ -253,7 +246,7 @@ static void chroma_of_constant_q_equals_librosas(void **state)
         free(out);
     }
     for (const golden_case *g = NULL; (g = golden_next("chroma_cens", g));) {
-        float *chroma = chroma_of(g, WT_CHROMA_NORM_NONE, &n), *out = take(n * 12);
+        float *chroma = chroma_of(g, WT_CHROMA_NORM_NONE, &n), *out = floats(n * 12);
         const bool max = golden_has(g, "norm") && !strncmp(golden_text(g, "norm", ""), "inf", 3);
         assert_ok(wt_chroma_cens(chroma, (int64_t)n, 12, golden_int(g, "win_len_smooth", 0),
                                  max ? WT_CHROMA_NORM_MAX : WT_CHROMA_NORM_2, out));
@@ -261,7 +254,7 @@ static void chroma_of_constant_q_equals_librosas(void **state)
         free(chroma), free(out);
     }
     for (const golden_case *g = NULL; (g = golden_next("tonnetz", g));) {
-        float *chroma = chroma_of(g, WT_CHROMA_NORM_MAX, &n), *out = take(n * 6);
+        float *chroma = chroma_of(g, WT_CHROMA_NORM_MAX, &n), *out = floats(n * 6);
         assert_ok(wt_tonnetz(chroma, (int64_t)n, 12, out));
         check_turned(g, out, n, 6);
         free(chroma), free(out);

@@ -2,6 +2,7 @@
 #include "support/testing.h"
 #include "support/golden.h"
 #include "support/chain_check.h"
+#include "support/spectral_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,13 +24,6 @@ static int close_gpu(void **state)
     (void)state;
     wt_device_close(gpu);
     return 0;
-}
-
-static float *take(size_t floats)
-{
-    float *x = malloc((floats ? floats : 1) * sizeof *x);
-    assert_non_null(x);
-    return x;
 }
 
 // 5-limit just intonation, as librosa's plimit_intervals(primes=[3, 5], bins_per_octave=12).
@@ -72,7 +66,7 @@ static void check_case(const golden_case *g, bool precise)
     assert_ok(wt_cqt_create(NULL, &c, 0, &cqt));
     const size_t frames = (size_t)wt_cqt_frames(cqt, (int64_t)n), bins = (size_t)wt_cqt_bins(cqt);
     const size_t width = c.kind == WT_CQT_FULL ? 2 : 1;
-    float *out = take(frames * bins * width), *turned = take(frames * bins * width);
+    float *out = floats(frames * bins * width), *turned = floats(frames * bins * width);
     assert_int_equal(wt_cqt_run(cqt, x, (int64_t)n, out), WT_OK);
     for (size_t t = 0; t < frames; t++)
         for (size_t k = 0; k < bins; k++)
@@ -109,7 +103,7 @@ static void lengths_equal_librosas(void **state)
 
 static float *signal_of(size_t n)
 {
-    float *x = take(n);
+    float *x = floats(n);
     uint64_t seed = 3;
     for (size_t i = 0; i < n; i++) x[i] = noise(&seed);
     return x;
@@ -124,18 +118,18 @@ static void compare_enqueued(wt_device *device, wt_cqt_config c, int64_t n, floa
     c.channels = 3;
     assert_ok(wt_cqt_create(device, &c, n, &cqt));
     const size_t width = c.kind == WT_CQT_FULL && !c.magnitude ? 2 : 1;
-    const size_t floats = 3 * (size_t)wt_cqt_frames(cqt, n) * (size_t)wt_cqt_bins(cqt) * width;
-    float *x = signal_of(3 * (size_t)n), *want = take(floats), *got = take(floats), peak = 0;
+    const size_t n_floats = 3 * (size_t)wt_cqt_frames(cqt, n) * (size_t)wt_cqt_bins(cqt) * width;
+    float *x = signal_of(3 * (size_t)n), *want = floats(n_floats), *got = floats(n_floats), peak = 0;
     assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 3 * (size_t)n * sizeof(float), &in));
-    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, floats * sizeof(float), &out));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, n_floats * sizeof(float), &out));
     assert_ok(wt_stream_create(device, NULL, &stream));
     assert_ok(wt_stream_upload(stream, in, 0, x, 3 * (size_t)n * sizeof(float)));
     assert_ok(wt_cqt_enqueue(cqt, stream, in, 0, n, out, 0));
-    assert_ok(wt_stream_download(stream, got, out, 0, floats * sizeof(float)));
+    assert_ok(wt_stream_download(stream, got, out, 0, n_floats * sizeof(float)));
     assert_ok(wt_stream_synchronize(stream));
     assert_int_equal(wt_cqt_run(cqt, x, n, want), WT_OK);
-    for (size_t i = 0; i < floats; i++) peak = fmaxf(peak, fabsf(want[i]));
-    for (size_t i = 0; i < floats; i++)
+    for (size_t i = 0; i < n_floats; i++) peak = fmaxf(peak, fabsf(want[i]));
+    for (size_t i = 0; i < n_floats; i++)
         if (!(fabsf(got[i] - want[i]) <= bound * peak))
             fail_msg("%d bins of %lld samples: [%zu] is %g, want %g", wt_cqt_bins(cqt), (long long)n, i, (double)got[i],
                      (double)want[i]);
@@ -155,7 +149,7 @@ static void compare_weak_frames(wt_device *device, const wt_cqt_config *c, float
     assert_ok(wt_cqt_create(device, c, N, &cqt));
     const int n_bins = wt_cqt_bins(cqt);
     const size_t frames = (size_t)wt_cqt_frames(cqt, N), count = frames * (size_t)n_bins, bytes = count * sizeof(float);
-    float *x = signal_of(N), *want = take(count), *got = take(count);
+    float *x = signal_of(N), *want = floats(count), *got = floats(count);
     for (int i = 0; i < N; i++) x[i] *= i < LOUD ? 1 : weak;
     assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, N * sizeof(float), &in));
     assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &out));
@@ -253,7 +247,7 @@ static void tiles_leave_no_seams(void **state)
     wt_cqt *cqt;
     assert_ok(wt_cqt_create(NULL, &c, 0, &cqt));
     const int64_t frames = wt_cqt_frames(cqt, n), some = wt_cqt_frames(cqt, n_short) - 20;
-    float *x = signal_of((size_t)n), *all = take((size_t)frames * 120), *part = take((size_t)frames * 120);
+    float *x = signal_of((size_t)n), *all = floats((size_t)frames * 120), *part = floats((size_t)frames * 120);
     assert_int_equal(wt_cqt_run(cqt, x, n, all), WT_OK);
     assert_int_equal(wt_cqt_run(cqt, x, n_short, part), WT_OK);
     assert_snr_db(all, part, (size_t)some * 120, 120); // the last block of a resampler sums in another order
@@ -268,7 +262,7 @@ static void silence_gives_silence(void **state)
     for (int kind = WT_CQT_FULL; kind <= WT_CQT_HYBRID; kind++) {
         wt_cqt *cqt;
         assert_ok(wt_cqt_create(NULL, &(wt_cqt_config){.kind = (wt_cqt_kind)kind, .magnitude = true}, 0, &cqt));
-        float *out = take((size_t)wt_cqt_frames(cqt, 5000) * 84);
+        float *out = floats((size_t)wt_cqt_frames(cqt, 5000) * 84);
         assert_int_equal(wt_cqt_run(cqt, x, 5000, out), WT_OK);
         for (int64_t i = 0; i < wt_cqt_frames(cqt, 5000) * 84; i++) assert_true(out[i] == 0);
         wt_cqt_destroy(cqt);

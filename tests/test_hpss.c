@@ -29,13 +29,6 @@ static int close_gpu(void **state)
     return 0;
 }
 
-static float *take(size_t floats)
-{
-    float *x = malloc((floats ? floats : 1) * sizeof *x);
-    assert_non_null(x);
-    return x;
-}
-
 typedef struct spectrum {
     wt_stft *stft;
     float *z; // [n_frames][bins][2]
@@ -52,7 +45,7 @@ static spectrum spectrum_of(const golden_case *g)
         &(wt_stft_config){.n_fft = golden_int(g, "n_fft", 2048), .hop = golden_int(g, "hop_length", 512)}, &s.stft));
     s.n = (int64_t)n;
     s.n_frames = wt_stft_frames(s.stft, s.n), s.bins = wt_stft_bins(s.stft);
-    s.z = take(2 * (size_t)s.n_frames * (size_t)s.bins);
+    s.z = floats(2 * (size_t)s.n_frames * (size_t)s.bins);
     assert_int_equal(wt_stft_forward(s.stft, x, s.n, s.z), WT_OK);
     return s;
 }
@@ -79,7 +72,7 @@ static float *magnitudes_of(const golden_case *g, const spectrum *s)
     const float *x = golden_input(g, 0, &n);
     const int n_fft = 2 * (s->bins - 1), hop = golden_int(g, "hop_length", 512);
     double complex *frame = malloc((size_t)n_fft * sizeof *frame);
-    float *magnitude = take((size_t)s->n_frames * (size_t)s->bins);
+    float *magnitude = floats((size_t)s->n_frames * (size_t)s->bins);
     for (int64_t t = 0; t < s->n_frames; t++) {
         for (int i = 0; i < n_fft; i++) {
             const int64_t at = t * hop - n_fft / 2 + i;
@@ -129,7 +122,7 @@ static void parts_and_masks_equal_librosas(void **state)
     for (const golden_case *g = NULL; (g = golden_next("hpss", g)); n_checked++) {
         spectrum s = spectrum_of(g);
         const size_t area = (size_t)s.n_frames * (size_t)s.bins;
-        float *magnitude = magnitudes_of(g, &s), *part[2] = {take(area), take(area)};
+        float *magnitude = magnitudes_of(g, &s), *part[2] = {floats(area), floats(area)};
         wt_hpss *hpss;
         const wt_hpss_config config = config_of(g, s.bins);
         assert_ok(wt_hpss_create(NULL, &config, &hpss));
@@ -146,8 +139,8 @@ static void audio_comes_apart_as_librosas(void **state)
     (void)state;
     for (const golden_case *g = NULL; (g = golden_next("effects_hpss", g));) {
         spectrum s = spectrum_of(g);
-        const size_t floats = 2 * (size_t)s.n_frames * (size_t)s.bins;
-        float *part[2] = {take(floats), take(floats)}, *y = take((size_t)s.n);
+        const size_t n_floats = 2 * (size_t)s.n_frames * (size_t)s.bins;
+        float *part[2] = {floats(n_floats), floats(n_floats)}, *y = floats((size_t)s.n);
         wt_hpss_config config = config_of(g, s.bins);
         config.complex_in = true;
         wt_hpss *hpss;
@@ -167,7 +160,7 @@ static void medians_and_masks_equal_scipys_and_librosas(void **state)
         size_t shape[2], n;
         const float *x = golden_input(g, 0, &n);
         golden_input_shape(g, 0, shape);
-        float *y = take(n);
+        float *y = floats(n);
         wt_median *median;
         assert_ok(wt_median_create(&(wt_median_config){.rows = (int)shape[0],
                                                        .columns = (int)shape[1],
@@ -182,7 +175,7 @@ static void medians_and_masks_equal_scipys_and_librosas(void **state)
     for (const golden_case *g = NULL; (g = golden_next("softmask", g));) {
         size_t n;
         const float *x = golden_input(g, 0, &n), *reference = golden_input(g, 1, &n);
-        float *y = take(n);
+        float *y = floats(n);
         assert_ok(
             wt_softmask(x, reference, n, (float)golden_double(g, "power", 1), golden_int(g, "split_zeros", 0), y));
         int *flags = malloc(n * sizeof *flags);
@@ -217,7 +210,7 @@ static void medians_equal_a_sort(void **state)
     uint64_t seed = 5;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int *s = shapes[i], k = s[2] * s[3];
-        float *x = take((size_t)(2 * s[0] * s[1])), *y = take((size_t)(2 * s[0] * s[1])), *window = take((size_t)k);
+        float *x = floats((size_t)(2 * s[0] * s[1])), *y = floats((size_t)(2 * s[0] * s[1])), *window = floats((size_t)k);
         for (int j = 0; j < 2 * s[0] * s[1]; j++) x[j] = roundf(8 * noise(&seed));
         wt_median *median;
         assert_ok(wt_median_create(&(wt_median_config){s[0], s[1], s[2], s[3], 2}, &median));
@@ -308,10 +301,10 @@ static void silence_goes_to_both_parts_and_is_no_nan(void **state)
 static void compare_enqueued(wt_device *device, wt_hpss_config config, int n_frames, float bound)
 {
     const size_t width = config.complex_in ? 2 : 1, lines = (size_t)(config.lines ? config.lines : 1);
-    const size_t floats = lines * (size_t)n_frames * (size_t)config.bins * width, bytes = floats * sizeof(float);
-    float *x = take(floats), *y = take(4 * floats);
+    const size_t n_floats = lines * (size_t)n_frames * (size_t)config.bins * width, bytes = n_floats * sizeof(float);
+    float *x = floats(n_floats), *y = floats(4 * n_floats);
     uint64_t seed = 9;
-    for (size_t i = 0; i < floats; i++) x[i] = config.complex_in ? noise(&seed) : fabsf(noise(&seed));
+    for (size_t i = 0; i < n_floats; i++) x[i] = config.complex_in ? noise(&seed) : fabsf(noise(&seed));
     wt_hpss *hpss;
     wt_buffer *in, *out;
     wt_stream *stream;
@@ -323,14 +316,14 @@ static void compare_enqueued(wt_device *device, wt_hpss_config config, int n_fra
     assert_ok(wt_hpss_enqueue(hpss, stream, in, 0, n_frames, out, 0, out, bytes));
     assert_ok(wt_stream_download(stream, y, out, 0, 2 * bytes));
     assert_ok(wt_stream_synchronize(stream));
-    memset(y + 2 * floats, 0, 2 * bytes);
-    assert_int_equal(wt_hpss_run(hpss, x, n_frames, y + 2 * floats, y + 3 * floats), WT_OK);
-    const size_t used = config.give_masks ? floats / width : floats;
+    memset(y + 2 * n_floats, 0, 2 * bytes);
+    assert_int_equal(wt_hpss_run(hpss, x, n_frames, y + 2 * n_floats, y + 3 * n_floats), WT_OK);
+    const size_t used = config.give_masks ? n_floats / width : n_floats;
     for (size_t part = 0; part < 2; part++)
         for (size_t i = 0; i < used; i++)
-            if (!(fabsf(y[part * floats + i] - y[(part + 2) * floats + i]) <= bound))
+            if (!(fabsf(y[part * n_floats + i] - y[(part + 2) * n_floats + i]) <= bound))
                 fail_msg("%d bins, %d frames, part %zu: [%zu] is %g, want %g", config.bins, n_frames, part, i,
-                         (double)y[part * floats + i], (double)y[(part + 2) * floats + i]);
+                         (double)y[part * n_floats + i], (double)y[(part + 2) * n_floats + i]);
     wt_stream_destroy(stream), wt_buffer_destroy(in), wt_buffer_destroy(out);
     wt_hpss_destroy(hpss);
     free(x), free(y);

@@ -2,6 +2,8 @@
 #ifndef WT_TEST_ANALYZE_CHECK_H
 #define WT_TEST_ANALYZE_CHECK_H
 
+#include "npy.h"
+
 #include <stdbool.h>
 
 enum { ANALYZE_RATE_HZ = 22050, ANALYZE_FRAMES = 2 * ANALYZE_RATE_HZ };
@@ -18,6 +20,11 @@ void assert_analyze(const char *format, const char *a, const char *b);
 /// A 440 Hz tone that begins anew, with a click, every half second: [ANALYZE_FRAMES]; caller frees.
 float *analyze_tones(void);
 const char *analyze_tones_file(void **state, const char *name); ///< in the test's folder; returns its path
+
+/// Array k of what options make of a file on the CPU; free with npy_free.
+npy analyze_array_of(void **state, const char *options, const char *input, int k);
+/// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
+void analyze_assert_turned(npy a, const float *want, size_t rows, size_t columns);
 
 typedef struct analyze_case {
     const char *feature; ///< and its options
