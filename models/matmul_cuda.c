@@ -11,6 +11,7 @@ enum {
     MOST_SKINNY_ROWS = 128
 };                          ///< up to which matmul_skinny, 16 rows at a time, was faster than
                             ///< matmul_tiles
+enum { MOST_SKINNY_OF_16 = 64, MOST_SKINNY_OF_EXPERT = 8 }; // where there is matmul_wgmma: see most_skinny
 enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
 enum { MAX_OPTIONS = 11, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
@@ -369,6 +370,15 @@ static int wgmma_scales(const wt_mm_args *a)
     return a->x_type == WT_MM_E4M3 && a->scale_rows == 128 && a->scale_columns == 128 ? 1 : -1;
 }
 
+/// Rows, of an expert on average, that are left to matmul_skinny and those for few rows: it reads W for 16 of them at a
+/// time, matmul_wgmma for 128 (8B of 128 rows 32.7 ms, 8.4; of Mixtral's experts, 16 rows each, 15.2, 7.6; H200).
+static int most_skinny(const wt__mm_cuda *cuda, const wt_mm_args *a)
+{
+    if (cuda->config.wgmma_columns) return WT_MATMUL_SKINNY;
+    if (is_eight_bits(a)) return MOST_SKINNY_ROWS;
+    return a->offsets ? MOST_SKINNY_OF_EXPERT : MOST_SKINNY_OF_16;
+}
+
 /// Both factors of one type, as they lie, on compute capability 9.0.
 static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
@@ -378,7 +388,7 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
     const bool few = wt__mm_wgmma_is_few(&cuda->config, a);
-    if (!few && rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
+    if (!few && rows_of_expert(a) <= most_skinny(cuda, a)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},
