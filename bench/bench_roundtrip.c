@@ -2,11 +2,14 @@
 // it keeps.
 //
 //   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
-//                   [--streams N] [--apart 1]
+//                   [--streams N] [--apart 1] [--witness 1]
 //   bench_roundtrip --row PATH:LOAD:FRAMES:BLOCKS ...     these rows in this order; each is printed when it is known
 //
 // With --apart 1 the audio thread has a core to itself: the last processor that it may use, whose siblings nobody else
 // of the process uses either.
+//
+// With --witness 1 a second kernel on another SM of the audio partition notes when it stood still (support/witness.h),
+// to tell a kernel that was off its SM from a bus that did not answer. Its own looks are beside the measured ones then.
 //
 // SIGTERM and SIGINT end the row at hand, which is printed with the blocks it has, and leave out the others.
 //
@@ -32,19 +35,22 @@
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own; both4, two threads of each. `kept` is the load's rate
 // against its rate alone on the whole GPU, and against its rate alone on its partition, launched by as many threads.
-// Misses are late answers (wait_share 0.8 of the period). Behind a row of the device comes whose time it was: the row
+// Misses are late answers (wait_share 0.8 of the period). How many callbacks made a system call is what the kernel saw
+// (support/system_calls.h). Behind a row of the device comes whose time it was: the row
 // again less the longest time that the audio thread was away between two readings of the clock in each block; how often
 // it was away while it only read the clock, between the blocks of the same row, and how often the kernel's scheduler
 // had taken it (involuntary switches; else interrupts, or the hypervisor); the longest that the device did not look.
-// Then the slowest blocks and those missed, at the clock's seconds, with all parts of their time: late beginning; until
-// the doorbell was rung; until the device saw it, against the blocks before; what the device did until then; its own
-// part; until the answer was found, which for a missed block is when the next one came at the earliest; until the call
-// ended.
+// Then the ten slowest blocks and those missed, at the clock's seconds, with whose time it mostly was and all parts of
+// it: late beginning; until the doorbell was rung; until the device saw it, against the blocks before; what the device
+// did until then; its own part; the ways there and back; until the answer was found, which for a missed block is when
+// the next one came at the earliest; until the call ended.
 #include "support/apart.h"
 #include "support/gpu_load.h"
 #include "support/late_blocks.h"
 #include "support/live_chains.h"
 #include "support/load_turns.h"
+#include "support/system_calls.h"
+#include "support/witness.h"
 
 #include <math.h>
 #include <signal.h>
@@ -98,7 +104,8 @@ typedef struct bench {
     const char *only_path, *only_load;
     row rows[MAX_ROWS];
     int n_rows;
-    bool no_device, apart;
+    bool no_device, apart, watched, knows_calls; ///< watched: by the witness; calls: of the system, by the kernel
+    int n_calling;                               ///< blocks of the row at hand in whose callback there was one
     bench_processors processors; ///< where `apart`
     wt_device *device;
     gpu_loads loads;
@@ -109,6 +116,7 @@ typedef struct bench {
     double alone[N_CASES][2][N_GPU_LOADS]; ///< with nothing beside them: on the whole GPU, on the partition
     wt_histogram *took, *late;
     late_blocks watch;
+    witness witness;
     float *in, *out;
     const float *ins[2 * STREAMS];
     float *outs[2 * STREAMS];
@@ -140,13 +148,16 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
     wt_histogram_reset(b->took);
     wt_histogram_reset(b->late);
+    b->n_calling = 0;
     late_blocks_begin(&b->watch);
     for (int k = 0; k < n && !stopped; k++) {
         slow_block block = {.number = k};
         const int64_t due_ns = begin_ns + (int64_t)(k * period_ns);
         late_blocks_spin(&b->watch, due_ns);
         block.start_ns = wt_clock_now_ns(NULL);
+        if (live) system_calls_begin();
         wt_status status = function ? function(user, b) : WT_OK;
+        if (live && system_calls_end()) b->n_calling++;
         if (status && status != WT_ERR_TIMEOUT) { // late blocks are the live engine's to count
             use_processors(&b->processors, false);
             return status;
@@ -226,6 +237,8 @@ static void print_live(const bench *b, const wt_live_stats *before, const wt_liv
            100e-3 * (double)s.p99_9 / period_us, period_us, (unsigned long long)(after->n_misses - before->n_misses),
            (unsigned long long)(after->n_launches - before->n_launches),
            (unsigned long long)(after->n_helped - before->n_helped));
+    if (b->knows_calls) printf(", %d blocks with a system call in the callback", b->n_calling);
+    if (b->n_calling) printf(" (the last %d)", system_calls_last());
 }
 
 // ---- plain copies
@@ -313,11 +326,14 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     static load_turns turns;
     bool in_turns = false;
+    const bool watched = b->watched && r->path > DESK;
     if (!status && r->path == TURNS) {
         status = load_turns_start(&turns, p->live, loads, n, TURN_S, r->n_blocks * b->block / RATE);
         in_turns = !status;
     }
+    if (!status && watched) status = witness_start(&b->witness);
     if (!status) status = run_blocks(b, r->n_blocks, function, user, p->live);
+    if (!status && watched) status = witness_stop(&b->witness);
     if (in_turns && (ended = load_turns_stop(&turns)) && !status) status = ended;
     gpu_load_rates(loads, n, before, begin_ns, rates);
     for (int k = 0; k < n; k++)
@@ -333,6 +349,7 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     if (in_turns)
         load_turns_print(&turns);
     else if (r->path > DESK && p->live) late_blocks_print(&b->watch);
+    if (watched) witness_print(&b->witness);
     return WT_OK;
 }
 
@@ -375,6 +392,13 @@ static bool can_run(const bench *b, const row *r)
     return true;
 }
 
+static wt_status open_witness(bench *b)
+{
+    wt_stream *stream = NULL;
+    wt_status status = wt_partition_stream_create(b->audio, NULL, &stream);
+    return status ? status : witness_open(&b->witness, b->device, stream);
+}
+
 static wt_status cut_device(bench *b)
 {
     const wt_partition_config partitions[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .n_sms = b->n_sms},
@@ -395,6 +419,7 @@ static wt_status cut_device(bench *b)
     for (int k = 0; k < GPU_LOAD_THREADS && !status; k++)
         status = wt_partition_stream_create(wt_layout_at(b->layout, 1), NULL, &b->load_streams[k]);
     if (!status) status = measure_alone(b, b->load_streams, b->load_sms, 1);
+    if (!status && b->watched) status = open_witness(b);
     if (!status)
         printf("bench_roundtrip: %s, %s, audio on %d SMs, load on %d\n", wt_device_get_info(b->device)->name,
                b->chain->name, b->n_sms, b->load_sms);
@@ -437,6 +462,7 @@ static wt_status set_up(bench *b)
 static void tear_down(bench *b)
 {
     for (int k = 0; k < GPU_LOAD_THREADS; k++) wt_stream_destroy(b->load_streams[k]);
+    witness_close(&b->witness);
     if (b->layout && wt_layout_destroy(b->layout)) fail("layout");
     if (b->device) gpu_loads_close(&b->loads);
     wt_device_close(b->device);
@@ -538,6 +564,8 @@ static bool read_options(int argc, char **argv, bench *b)
             b->only_load = argv[k + 1];
         else if (!strcmp(argv[k], "--apart"))
             b->apart = atoi(argv[k + 1]) != 0;
+        else if (!strcmp(argv[k], "--witness"))
+            b->watched = atoi(argv[k + 1]) != 0;
         else if (!strcmp(argv[k], "--chain"))
             b->chain = find_chain(argv[k + 1]);
         else if (strcmp(argv[k], "--row") || !read_row(argv[k + 1], b))
@@ -553,7 +581,7 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &b)) {
         fprintf(stderr,
                 "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] "
-                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--apart 1] [--row "
+                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--apart 1] [--witness 1] [--row "
                 "PATH:LOAD:FRAMES:BLOCKS]\n",
                 MAX_BLOCK, STREAMS);
         return 1;
@@ -567,6 +595,7 @@ int main(int argc, char **argv)
         printf("bench_roundtrip: the audio thread has %s %d (siblings %s)\n",
                b.processors.apart ? "to itself processor" : "no processor", b.processors.cpu, b.processors.siblings);
     }
+    b.knows_calls = system_calls_watch();
     wt_status status = set_up(&b);
     if (status) fail("setting up");
     if (!status) status = bench_rows(&b);

@@ -187,6 +187,18 @@ static wt_status choose(const wt_cublaslt *c, plan *p)
     return status;
 }
 
+/// Of a product: kernels that were chosen for whole units of SMs want clusters for which a finer cut has no room.
+static wt_status check_product(const wt_cublaslt *c, cublasStatus_t result)
+{
+    wt_partition_info info = {.fine = false};
+    if (result && c->partition) wt_partition_get_info(c->partition, &info);
+    if (!info.fine) return check(result, "cublasLtMatmul");
+    return wt_fail(WT_ERR_CUDA,
+                   "cublaslt: cublasLtMatmul gives status %d, since partition %s is cut fine: make its products anew "
+                   "after a resize",
+                   result, info.name);
+}
+
 static wt_status run(const wt_cublaslt *c, const plan *p, wt_stream *stream, const wt_buffer *workspace, uintptr_t w,
                      uintptr_t x, uintptr_t y, uintptr_t scale)
 {
@@ -201,10 +213,10 @@ static wt_status run(const wt_cublaslt *c, const plan *p, wt_stream *stream, con
         status = check(l->MatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale, sizeof scale),
                        "the factor of W");
     if (status) return status;
-    return check(l->Matmul(c->handle, p->desc, alpha, (const void *)w, p->w, (const void *)x, p->x, beta,
-                           (const void *)y, p->y, (void *)y, p->y, &p->algo, (void *)wt_buffer_address(workspace),
-                           WORKSPACE_BYTES, wt__cuda_stream_of(stream)),
-                 "cublasLtMatmul");
+    return check_product(c,
+                         l->Matmul(c->handle, p->desc, alpha, (const void *)w, p->w, (const void *)x, p->x, beta,
+                                   (const void *)y, p->y, (void *)y, p->y, &p->algo,
+                                   (void *)wt_buffer_address(workspace), WORKSPACE_BYTES, wt__cuda_stream_of(stream)));
 }
 
 static size_t span_bytes(wt_cublaslt_type type, int n, int64_t stride, int n_batches, int64_t batch)

@@ -397,6 +397,7 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
                                 .priority = p->priority,
                                 .n_streams = streams_of(l, k),
                                 .fine = fine,
+                                .generation = l->generation,
                                 .lends = p->config.lends,
                                 .borrows = p->config.borrows,
                                 .idle = p->idle,

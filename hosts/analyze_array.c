@@ -77,6 +77,21 @@ const struct analyze_likes analyze_like = {
     .zcr            = {.name = "zcr", .unit = ""},
     .trim           = {.name = "trim", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
     .split          = {.name = "split", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
+    .tempos         = {.name = "tempos", .unit = "BPM", .type = ANALYZE_F64},
+    .power          = {.name = "power", .unit = "power", .rows = ANALYZE_ROWS_LINEAR},
+    .phase          = {.name = "phase", .unit = "rad", .rows = ANALYZE_ROWS_LINEAR},
+    .spectrogram_db = {.name = "spectrogram_db", .unit = "dB", .rows = ANALYZE_ROWS_LINEAR},
+    .fft            = {.name = "fft", .unit = "", .type = ANALYZE_C64, .layout = ANALYZE_BINS},
+    .autocorrelation = {.name = "autocorrelation", .unit = "", .layout = ANALYZE_LAGS},
+    .median         = {.name = "median", .unit = "", .layout = ANALYZE_SAMPLES},
+    .median_spectrogram = {.name = "median_spectrogram", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .nn_filter      = {.name = "nn_filter", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .harmonic_mask  = {.name = "harmonic_mask", .unit = "share", .rows = ANALYZE_ROWS_LINEAR},
+    .percussive_mask = {.name = "percussive_mask", .unit = "share", .rows = ANALYZE_ROWS_LINEAR},
+    .residual       = {.name = "residual", .unit = "", .layout = ANALYZE_SAMPLES},
+    .mel_to_stft    = {.name = "mel_to_stft", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .momentary      = {.name = "momentary_lufs", .unit = "LUFS", .layout = ANALYZE_TENTHS},
+    .short_term     = {.name = "short_term_lufs", .unit = "LUFS", .layout = ANALYZE_TENTHS},
     .speech         = {.name = "speech", .unit = ""},
     .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
 };
@@ -107,11 +122,22 @@ wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t
     if (a->n_dims == 2) a->shape[0] = n_rows;
     if (a->n_dims) a->shape[a->n_dims - 1] = n_columns;
     const size_t bytes = (size_t)analyze_count(a) * analyze_item_bytes(a->type);
-    a->data = malloc(bytes + 1); // a list may be empty
-    if (!a->data) return wt_fail(WT_ERR_NO_MEMORY, "%s: %zu bytes", a->name, bytes);
+    wt_status status = analyze_take(result->maps, bytes, a->name, &a->data, &a->mapped);
+    if (status) return status;
     result->n_arrays++;
     *data = a->data;
     return WT_OK;
+}
+
+void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
+{
+    enum { TILE = 32 };
+    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
+        for (int64_t c0 = 0; c0 < columns; c0 += TILE)
+            for (int64_t c = c0; c < c0 + TILE && c < columns; c++)
+                for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
+                    for (int w = 0; w < width; w++)
+                        out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
 }
 
 wt_status analyze_add_turned(analyze_result *result, const analyze_array *like, const float *in, int64_t n_columns,
@@ -134,7 +160,7 @@ wt_status analyze_add_value(analyze_result *result, const char *name, const char
 
 void analyze_result_free(analyze_result *result)
 {
-    for (int k = 0; k < result->n_arrays; k++) free(result->arrays[k].data);
+    for (int k = 0; k < result->n_arrays; k++) analyze_let_go(result->arrays[k].data, result->arrays[k].mapped);
     result->n_arrays = 0;
 }
 

@@ -1,6 +1,7 @@
 // Signals through a transform and back: what its inverse makes of it, on the calling thread and on a GPU. NSGT goes
 // slice by slice.
 
+#include "analyze_features.h"
 #include "analyze_sound.h"
 
 #include <stdlib.h>
@@ -99,25 +100,21 @@ static wt_status create_both(wt_device *device, const analyze_signal *s, int lin
     return status;
 }
 
-wt_status analyze_icqt_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
+wt_status analyze_icqt(const analyze_signal *s, analyze_result *r)
 {
     both_ways *p;
     void *out;
-    analyze_signal own = *s;
-    own.n = n;
-    wt_status status = create_both(NULL, &own, 1, &p);
+    wt_status status = create_both(NULL, s, 1, &p);
     if (status) return status;
     float *bins = malloc(2 * sizeof *bins * (size_t)(p->n_frames * wt_cqt_bins(p->there)));
-    status = bins ? analyze_add(r, &analyze_like.icqt, 1, n, &out)
+    status = bins ? analyze_add(r, &analyze_like.icqt, 1, s->n, &out)
                   : wt_fail(WT_ERR_NO_MEMORY, "icqt: %lld frames", (long long)p->n_frames);
-    if (!status) status = wt_cqt_run(p->there, pcm, n, bins);
-    if (!status) status = wt_icqt_run(p->back, bins, p->n_frames, n, out);
+    if (!status) status = wt_cqt_run(p->there, s->pcm, s->n, bins);
+    if (!status) status = wt_icqt_run(p->back, bins, p->n_frames, s->n, out);
     free(bins);
     destroy_both(p);
     return status;
 }
-
-wt_status analyze_icqt(const analyze_signal *s, analyze_result *r) { return analyze_icqt_of(s, s->pcm, s->n, r); }
 
 static wt_status make_both(const analyze_batch *b, int variant, void **plan)
 {

@@ -3,7 +3,7 @@
 #ifndef WT_ANALYZE_BATCH_H
 #define WT_ANALYZE_BATCH_H
 
-#include "analyze.h"
+#include "analyze_run.h"
 
 /// What its header says of a file.
 typedef struct analyze_facts {

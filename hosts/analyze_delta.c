@@ -40,12 +40,15 @@ wt_status analyze_differentiate(const analyze_feature *slope, analyze_result *re
         const int64_t n = analyze_n_columns(a);
         if (n < WIDTH)
             return wt_fail(WT_ERR_BAD_ARG, "%s: %lld frames, want %d or more", slope->name, (long long)n, WIDTH);
-        float *out = malloc(sizeof *out * (size_t)analyze_count(a));
-        if (!out) return wt_fail(WT_ERR_NO_MEMORY, "%s: %lld frames", slope->name, (long long)n);
+        void *out;
+        size_t mapped;
         wt_status status =
+            analyze_take(result->maps, sizeof(float) * (size_t)analyze_count(a), slope->name, &out, &mapped);
+        if (status) return status;
+        status =
             wt_delta_run(&(wt_delta_config){.width = WIDTH, .order = slope->order}, a->data, analyze_n_rows(a), n, out);
-        free(a->data);
-        a->data = out, a->name = slope->name, a->unit = "";
+        analyze_let_go(a->data, a->mapped);
+        a->data = out, a->mapped = mapped, a->name = slope->name, a->unit = "";
         if (status) return status;
     }
     return WT_OK;

@@ -113,11 +113,15 @@ wt_status analyze_filtfilt_of(const analyze_signal *s, const float *pcm, int64_t
 {
     double sos[WT_SOS_MAX_SECTIONS][6];
     int n_sections;
-    void *out;
+    void *out, *scratch = NULL;
+    size_t mapped = 0;
     wt_status status = analyze_sections(s, sos, &n_sections);
-    if (!status) status = check_length("filtfilt", n);
     if (!status) status = analyze_add(r, &analyze_like.filtfilt, 1, n, &out);
-    return status ? status : wt_sos_filtfilt(sos[0], n_sections, pcm, out, (int)n, 0);
+    const size_t bytes = sizeof(double) * ((size_t)n + 2 * WT_SOS_MAX_PADDING);
+    if (!status) status = analyze_take(r->maps, bytes, "filtfilt", &scratch, &mapped);
+    if (!status) status = wt_sos_filtfilt_in(sos[0], n_sections, pcm, out, n, scratch);
+    analyze_let_go(scratch, mapped);
+    return status;
 }
 
 wt_status analyze_filtfilt(const analyze_signal *s, analyze_result *r)

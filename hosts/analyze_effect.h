@@ -58,6 +58,7 @@ wt_savgol_config analyze_savgol_config(const struct analyze_signal *s);
 // ---- analyze_flow.c
 
 typedef enum analyze_flow_id {
+    ANALYZE_FLOW_NONE,
     ANALYZE_FLOW_FILTER,
     ANALYZE_FLOW_FIR,
     ANALYZE_FLOW_CONVOLVE,

@@ -1,3 +1,4 @@
+#include "analyze_features.h"
 #include "analyze_sound.h"
 
 #include <stdlib.h>
@@ -8,6 +9,13 @@
 static const analyze_feature features[] = {
     {"stft", "complex spectra [bins][frames]", ANALYZE_TILES, analyze_stft, analyze_gpu_stft, .any_length = true},
     {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, analyze_spectrogram, analyze_gpu_spectrogram, .any_length = true},
+    {"power", "their squares [bins][frames]", ANALYZE_TILES, analyze_power, analyze_gpu_power, .any_length = true},
+    {"phase", "angles of stft in radians [bins][frames]", ANALYZE_TILES, analyze_phase, analyze_gpu_phase, .any_length = true},
+    {"spectrogram_db", "spectrogram in dB, 80 dB deep [bins][frames]", ANALYZE_TILES, analyze_spectrogram_db, analyze_gpu_spectrogram_db, .any_length = true, .needs = ANALYZE_NEED_BIN},
+    {"median_spectrogram", "spectrogram through medians: --kernel --kernel-bins", ANALYZE_TILES, analyze_median_spectrogram, analyze_gpu_median_spectrogram, .context = ANALYZE_CONTEXT, .reach = analyze_median_spectrogram_reach},
+    {"nn_filter", "spectrogram, each frame the mean of those most like it: --neighbours --apart", ANALYZE_GATHERED, analyze_nn_filter, analyze_gpu_nn_filter, .base = ANALYZE_BASE_SAMPLES},
+    {"fft", "complex spectrum of the whole signal [samples / 2 + 1]", ANALYZE_GATHERED, analyze_fft, analyze_gpu_fft, .base = ANALYZE_BASE_SAMPLES},
+    {"autocorrelation", "sums of products with the signal later: --max-lags", ANALYZE_GATHERED, analyze_autocorrelation, analyze_gpu_autocorrelation, .base = ANALYZE_BASE_SAMPLES},
     {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, analyze_mel, analyze_gpu_mel, .any_length = true},
     {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES, analyze_logmel, analyze_gpu_logmel, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"whisper", "log-mel as Whisper's front end has it [n_mels][frames]", ANALYZE_GATHERED, analyze_whisper, analyze_gpu_whisper, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_whisper_of},
@@ -25,39 +33,44 @@ static const analyze_feature features[] = {
     {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
-    {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32, .n_arrays = 2, .audio = true},
+    {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2, .audio = true},
+    {"residual", "what those two leave when --margin is above 1", ANALYZE_TILES, analyze_residual, analyze_gpu_residual, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .audio = true},
+    {"hpss_masks", "how much of each bin is theirs: harmonic_mask, percussive_mask", ANALYZE_TILES, analyze_hpss_masks, analyze_gpu_hpss_masks, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2},
     {"time_stretch", "the signal faster or slower, at its pitch", ANALYZE_GATHERED, analyze_time_stretch, analyze_gpu_time_stretch, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_time_stretch_of, .audio = true},
     {"pitch_shift", "the signal higher or lower, at its speed", ANALYZE_GATHERED, analyze_pitch_shift, analyze_gpu_pitch_shift, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pitch_shift_of, .audio = true},
     {"nmf", "spectra as sums of a few: components, activations", ANALYZE_GATHERED, analyze_nmf, analyze_gpu_nmf, .base = ANALYZE_BASE_SAMPLES},
     {"griffin_lim", "a signal of the magnitudes, without their phases", ANALYZE_GATHERED, analyze_griffin_lim, analyze_gpu_griffin_lim, .base = ANALYZE_BASE_SAMPLES, .audio = true},
+    {"mel_to_stft", "magnitudes that have the mel bands [bins][frames]", ANALYZE_GATHERED, analyze_mel_to_stft, analyze_gpu_mel_to_stft, .base = ANALYZE_BASE_SAMPLES},
     {"mel_to_audio", "a signal of the mel bands", ANALYZE_GATHERED, analyze_mel_to_audio, analyze_gpu_mel_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"resample", "the signal itself, at --rate", ANALYZE_TILES, analyze_resample, analyze_gpu_resample, .audio = true},
-    {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, NULL, analyze_filter, .context = ANALYZE_CONTEXT, .audio = true},
+    {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, .flow = ANALYZE_FLOW_FILTER, .context = ANALYZE_CONTEXT, .audio = true},
     {"filtfilt", "the same forward and backward, without delay", ANALYZE_GATHERED, analyze_filtfilt, analyze_gpu_filtfilt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_filtfilt_of, .audio = true},
-    {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, NULL, analyze_fir, .context = ANALYZE_CONTEXT, .reach = analyze_fir_reach, .audio = true},
-    {"convolve", "with what --impulse holds", ANALYZE_TILES, NULL, analyze_convolve, .context = ANALYZE_CONTEXT, .reach = analyze_convolve_reach, .audio = true},
+    {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, .flow = ANALYZE_FLOW_FIR, .context = ANALYZE_CONTEXT, .audio = true},
+    {"convolve", "with what --impulse holds", ANALYZE_TILES, .flow = ANALYZE_FLOW_CONVOLVE, .context = ANALYZE_CONTEXT, .audio = true},
     {"savgol", "smoothed, or its slope, by fitted polynomials: --taps --polynomial --derivative", ANALYZE_TILES, analyze_savgol, analyze_gpu_savgol, .context = ANALYZE_CONTEXT, .reach = analyze_savgol_reach, .audio = true},
-    {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, NULL, analyze_preemphasis, .context = ANALYZE_CONTEXT, .audio = true},
-    {"deemphasis", "its inverse", ANALYZE_TILES, NULL, analyze_deemphasis, .context = ANALYZE_CONTEXT, .audio = true},
+    {"median", "through a median of --kernel samples", ANALYZE_TILES, analyze_median, analyze_gpu_median, .context = ANALYZE_CONTEXT, .reach = analyze_median_reach, .audio = true},
+    {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, .flow = ANALYZE_FLOW_PREEMPHASIS, .context = ANALYZE_CONTEXT, .audio = true},
+    {"deemphasis", "its inverse", ANALYZE_TILES, .flow = ANALYZE_FLOW_DEEMPHASIS, .context = ANALYZE_CONTEXT, .audio = true},
     {"normalize", "at a loudness, RMS or peak: --target --by --ceiling", ANALYZE_TILES, NULL, analyze_normalize, .needs = ANALYZE_NEED_LEVEL, .context = ANALYZE_CONTEXT, .audio = true},
-    {"agc", "slowly brought to a level: --target --max-gain", ANALYZE_TILES, NULL, analyze_agc, .context = ANALYZE_CONTEXT, .audio = true},
-    {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, NULL, analyze_denoise, .context = ANALYZE_CONTEXT, .reach = analyze_denoise_reach, .audio = true},
-    {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, NULL, analyze_echo_cancel, .context = ANALYZE_CONTEXT, .reach = analyze_echo_reach, .audio = true},
+    {"agc", "slowly brought to a level: --target --max-gain", ANALYZE_TILES, .flow = ANALYZE_FLOW_AGC, .context = ANALYZE_CONTEXT, .audio = true},
+    {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, .flow = ANALYZE_FLOW_DENOISE, .context = ANALYZE_CONTEXT, .audio = true},
+    {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, .flow = ANALYZE_FLOW_ECHO_CANCEL, .context = ANALYZE_CONTEXT, .audio = true},
     {"istft", "through spectra and back", ANALYZE_TILES, analyze_istft, analyze_gpu_istft, .context = ANALYZE_CONTEXT, .reach = analyze_istft_reach, .audio = true},
-    {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_GATHERED, analyze_icqt, analyze_gpu_icqt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_icqt_of, .audio = true, .above_zero = true},
+    {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_TILES, analyze_icqt, analyze_gpu_icqt, .context = ANALYZE_CONTEXT_OF_CQT, .reach = analyze_icqt_reach, .audio = true, .above_zero = true},
     {"insgt", "through the constant-Q transform that has an inverse, and back", ANALYZE_GATHERED, analyze_insgt, analyze_gpu_insgt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_insgt_of, .audio = true, .above_zero = true},
     {"piptrack", "peaks of the spectra: pitches, pitch_magnitudes [bins][frames]", ANALYZE_TILES, analyze_piptrack, analyze_gpu_piptrack, .n_arrays = 2, .above_zero = true},
     {"salience", "energy at the multiples of each frequency [bins][frames]", ANALYZE_TILES, analyze_salience, analyze_gpu_salience, .any_length = false},
-    {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_GATHERED, analyze_reassigned, analyze_gpu_reassigned, .base = ANALYZE_BASE_SAMPLES},
+    {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_TILES, analyze_reassigned, analyze_gpu_reassigned, .context = ANALYZE_CONTEXT, .n_arrays = 3},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true, .above_zero = true},
     {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of, .above_zero = true},
     {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
+    {"tempos", "a tempo of each frame in BPM [frames]", ANALYZE_TILES, analyze_tempos, analyze_gpu_tempos, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempos_reach},
     {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
     {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
-    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_GATHERED, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_fourier_tempogram_of},
-    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_GATHERED, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_ratios_of},
+    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_TILES, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
+    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_TILES, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .context = 200},
     {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
     {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
@@ -72,6 +85,7 @@ static const analyze_feature features[] = {
     {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_GATHERED, analyze_trim, analyze_gpu_trim, .base = ANALYZE_BASE_RMS, .finish = analyze_trim_of},
     {"split", "the parts between silences, in samples [n][2]", ANALYZE_GATHERED, analyze_split, analyze_gpu_split, .base = ANALYZE_BASE_RMS, .finish = analyze_split_of},
     {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_GATHERED, analyze_vad, analyze_gpu_vad, .base = ANALYZE_BASE_SPEECH, .finish = analyze_vad_of},
+    {"loudness_curve", "momentary_lufs and short_term_lufs of the file, every 0.1 s", ANALYZE_OF_FILE, analyze_loudness_curve, NULL, .any_length = false},
     {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, analyze_loudness, analyze_gpu_loudness, .any_length = false},
 };
 // clang-format on
@@ -101,6 +115,13 @@ const analyze_feature *analyze_precise_bands(void)
     static const analyze_feature bands = {
         .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_precise_mel, .on_gpu = analyze_gpu_precise_mel};
     return &bands;
+}
+
+const analyze_feature *analyze_bins_of_peak(void)
+{
+    static const analyze_feature bins = {
+        .name = "spectrogram_db", .tiles = ANALYZE_TILES, .compute = analyze_bins_db, .on_gpu = analyze_gpu_bins_db};
+    return &bins;
 }
 
 const analyze_feature *analyze_frames_of_spectra(bool squares)
@@ -187,14 +208,13 @@ static wt_status stack(analyze_result *whole, int first, const analyze_result *p
                            from->name, channels);
         const size_t bytes = (size_t)analyze_count(from) * analyze_item_bytes(from->type);
         if (c == 0) {
-            void *data;
             analyze_array like = *from;
             like.n_dims++;
             memmove(like.shape + 1, from->shape, sizeof *like.shape * (size_t)from->n_dims);
             like.shape[0] = channels;
-            if (!(data = malloc(bytes * (size_t)channels + 1)))
-                return wt_fail(WT_ERR_NO_MEMORY, "%s: %d channels", from->name, channels);
-            like.data = data;
+            wt_status status =
+                analyze_take(whole->maps, bytes * (size_t)channels, from->name, &like.data, &like.mapped);
+            if (status) return status;
             whole->arrays[whole->n_arrays++] = like;
         }
         memcpy((char *)whole->arrays[first + k].data + (size_t)c * bytes, from->data, bytes);
@@ -235,6 +255,12 @@ static wt_status compute_channels(const analyze_feature *feature, const analyze_
     return status;
 }
 
+wt_status analyze_compute_batch(const analyze_feature *feature, const analyze_batch *batch, analyze_result *parts)
+{
+    if (feature->flow) return analyze_flow_through(batch, feature->flow, parts);
+    return feature->on_gpu ? feature->on_gpu(batch, parts) : WT_ERR_UNSUPPORTED;
+}
+
 static wt_status compute_together(const analyze_feature *feature, const analyze_signal *signal, int channels,
                                   analyze_result *result)
 {
@@ -245,7 +271,7 @@ static wt_status compute_together(const analyze_feature *feature, const analyze_
                              .whole = signal->whole,
                              .paths = &signal->path};
     analyze_result *parts = calloc((size_t)channels, sizeof *parts);
-    wt_status status = parts ? feature->on_gpu(&b, parts)
+    wt_status status = parts ? analyze_compute_batch(feature, &b, parts)
                              : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays of %d channels", feature->name, channels);
     if (!status) status = analyze_join(feature, parts, channels, result);
     for (int c = 0; parts && c < channels; c++) analyze_result_free(&parts[c]);

@@ -76,6 +76,7 @@ static wt_status flow_create(const analyze_signal *s, const analyze_place *place
 int64_t analyze_flow_reach(const analyze_signal *s, analyze_flow_id id)
 {
     analyze_flow *f;
+    if (!analyze_flow_kinds[id].latency) return 0;
     if (flow_create(s, NULL, id, 1, 1, &f)) return 0; // what is wrong is told when the feature is made
     const int64_t latency = f->latency;
     analyze_flow_destroy(f);

@@ -2,10 +2,11 @@
 // copied while another is computed, and keeps its plans and memory from batch to batch. What a GPU has not, or refuses,
 // the worker's thread computes from the same samples, copied back.
 
-#include "analyze.h"
+#include "analyze_gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 #include <warptone/clock.h>
 #include <warptone/pcm.h>
 
@@ -59,6 +60,7 @@ void analyze_place_close(analyze_place *place)
     wt_buffer_destroy(place->pcm);
     wt_buffer_destroy(place->read);
     wt_buffer_destroy(place->fetched);
+    analyze_let_go(place->mapped, place->mapped_bytes);
     wt_stream_destroy(place->stream);
     wt_device_close(place->device);
     *place = (analyze_place){.device = NULL, .clock = place->clock};
@@ -120,15 +122,25 @@ wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffe
     return status;
 }
 
+static wt_status map_fetched(analyze_place *p, size_t bytes)
+{
+    if (p->mapped && p->mapped_bytes >= bytes) return WT_OK;
+    analyze_let_go(p->mapped, p->mapped_bytes);
+    p->mapped = NULL;
+    p->mapped_bytes = bytes;
+    return analyze_map(bytes, "what a GPU gives back", &p->mapped);
+}
+
 wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data)
 {
     analyze_place *p = batch->signal.place;
-    wt_status status = analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
-    if (!status) status = wt_stream_download(p->stream, wt_buffer_host(p->fetched), from, 0, bytes);
+    wt_status status = p->maps ? map_fetched(p, bytes) : analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
+    void *to = status ? NULL : p->maps ? p->mapped : wt_buffer_host(p->fetched);
+    if (!status) status = wt_stream_download(p->stream, to, from, 0, bytes);
     const analyze_stage before = analyze_enter(p->clock, ANALYZE_WAIT);
     if (!status) status = wt_stream_synchronize(p->stream);
     analyze_enter(p->clock, before);
-    *data = status ? NULL : wt_buffer_host(p->fetched);
+    *data = status ? NULL : to;
     return status;
 }
 
@@ -191,7 +203,7 @@ static wt_status compute_file(const analyze_batch *b, const analyze_feature *fea
                                .channels = b->channels,
                                .whole = s->whole,
                                .paths = &s->path};
-    return feature->on_gpu(&one, parts + k);
+    return analyze_compute_batch(feature, &one, parts + k);
 }
 
 /// A feature on the calling thread.
@@ -216,8 +228,7 @@ static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, 
 
 static wt_status make_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
-    if (!feature->on_gpu) return compute_here(b, feature, parts);
-    wt_status status = feature->on_gpu(b, parts);
+    wt_status status = analyze_compute_batch(feature, b, parts);
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it
     for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
@@ -235,7 +246,7 @@ wt_status analyze_batch_compute(analyze_batch *b, analyze_result *results)
 {
     const analyze_options *o = b->signal.options;
     wt_status status = WT_OK;
-    analyze_result *parts = malloc(sizeof *parts * (size_t)b->n_used);
+    analyze_result *parts = calloc((size_t)b->n_used, sizeof *parts);
     if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays of %d signals", b->n_used);
     for (int f = 0; f < o->n_features && !status; f++) {
         for (int k = 0; k < b->n_used; k++) parts[k].n_arrays = 0;
@@ -264,6 +275,7 @@ int64_t analyze_shared_length(int64_t n)
 
 bool analyze_any_length(const analyze_options *options)
 {
+    if (options->padding != WT_STFT_PAD_ZERO) return false; // silence that follows is no other padding
     for (int k = 0; k < options->n_features; k++)
         if (!options->features[k]->any_length) return false;
     return true;
@@ -309,7 +321,7 @@ wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_fea
     int64_t length;
     analyze_batch b;
     wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
-    if (!status) status = (feature->of ? feature->of : feature)->on_gpu(&b, result);
+    if (!status) status = analyze_compute_batch(feature->of ? feature->of : feature, &b, result);
     if (!status && feature->of) status = analyze_differentiate(feature, result, 0);
     if (!status) return WT_OK;
     analyze_result_free(result);

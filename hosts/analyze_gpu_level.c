@@ -1,6 +1,6 @@
 // Shape of spectra, level, silence and loudness on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,8 @@ static wt_status make_shape(const analyze_batch *b, int kind, void **plan)
 
 static void destroy_shape(void *plan) { wt_spectral_destroy(plan); }
 
-/// Of those that look at quiet bins.
-static bool is_precise(wt_spectral_kind kind)
-{
-    return kind == WT_SPECTRAL_FLATNESS || kind == WT_SPECTRAL_CONTRAST || kind == WT_SPECTRAL_CONTRAST_PARTS;
-}
+/// All but those that add up magnitudes.
+static bool is_precise(wt_spectral_kind kind) { return kind != WT_SPECTRAL_POLYNOMIAL && kind != WT_SPECTRAL_FLUX; }
 
 static wt_status add_shape(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
                            wt_spectral_kind kind)

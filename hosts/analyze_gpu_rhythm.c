@@ -1,6 +1,6 @@
 // Pitch, onsets and beats on a GPU. Onset strength stays there for what is made of it.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <string.h>
 
@@ -40,8 +40,9 @@ wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_pyin(const analyze_batch *b, int variant, void **plan)
 {
+    const wt_pyin_config config = {.frames = frames_of(b), .calibrated = b->signal.options->calibrated};
     (void)variant;
-    return wt_pyin_create(b->signal.place->device, &(wt_pyin_config){.frames = frames_of(b)}, (wt_pyin **)plan);
+    return wt_pyin_create(b->signal.place->device, &config, (wt_pyin **)plan);
 }
 
 static void destroy_pyin(void *plan) { wt_pyin_destroy(plan); }
@@ -293,18 +294,32 @@ wt_status analyze_gpu_fourier_tempogram(const analyze_batch *b, analyze_result *
     return status ? status : analyze_give(b, parts, &analyze_like.fourier_tempogram, data, BINS, n_rows, true);
 }
 
-/// A tempo a frame, of a tempogram with as many lags.
-static wt_status make_tempi(const analyze_batch *b, int variant, void **plan)
+/// A tempo a frame, `as_tempogram`: of as many lags.
+static wt_status make_tempi(const analyze_batch *b, int as_tempogram, void **plan)
 {
     wt_tempo_config config = analyze_tempo_config(&b->signal);
-    (void)variant;
-    config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // whichever way it rounds
+    if (as_tempogram) config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // whichever way it rounds
     config.frames = true;
     config.n_frames = analyze_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_tempo_create(b->signal.place->device, &config, (wt_tempo **)plan);
 }
 
 static void destroy_tempi(void *plan) { wt_tempo_destroy(plan); }
+
+wt_status analyze_gpu_tempos(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *envelope, *tempi = NULL;
+    int64_t n = 0;
+    void *tempo;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    const size_t bytes = sizeof(double) * (size_t)b->n_signals * (size_t)n;
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempi, destroy_tempi}, false, &tempo);
+    if (!status) status = analyze_room(b, ROOM_TEMPI, bytes, &tempi);
+    if (!status) status = wt_tempo_enqueue_frames(tempo, b->signal.place->stream, envelope, 0, tempi, 0);
+    if (!status) status = analyze_fetch(b, tempi, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.tempos, data, 1, n, false);
+}
 
 static wt_status make_ratios(const analyze_batch *b, int variant, void **plan)
 {
@@ -329,7 +344,7 @@ wt_status analyze_gpu_tempo_ratios(const analyze_batch *b, analyze_result *parts
     wt_status status = strength(b, false, &envelope, &n);
     const size_t frames = (size_t)b->n_signals * (size_t)n, bytes = sizeof(float) * WT_TEMPO_RATIOS * frames;
     if (!status) status = tempograms(b, envelope, n, &rows, &n_rows);
-    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempi, destroy_tempi}, 0, &tempo);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempi, destroy_tempi}, true, &tempo);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_ratios, destroy_ratios}, 0, &ratios);
     if (!status) status = analyze_room(b, ROOM_TEMPI, sizeof(double) * frames, &tempi);
     if (!status) status = analyze_room(b, ROOM_RATIOS, bytes, &out);

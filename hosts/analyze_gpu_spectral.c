@@ -1,6 +1,6 @@
 // Spectra, mel bands, constant-Q, chroma and separation on a GPU. What is made on the way stays there.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,8 +25,6 @@ static wt_status make_stft(const analyze_batch *b, int variant, void **plan)
 
 static void destroy_stft(void *plan) { wt_stft_plan_destroy(plan); }
 
-static const analyze_maker stft_maker = {make_stft, destroy_stft};
-
 static size_t bins_of(const analyze_batch *b) { return (size_t)analyze_n_fft(b->signal.options) / 2 + 1; }
 
 static size_t spectra_bytes(const analyze_batch *b, wt_stft_output output, int64_t n_frames)
@@ -34,12 +32,21 @@ static size_t spectra_bytes(const analyze_batch *b, wt_stft_output output, int64
     return sizeof(float) * (size_t)b->n_signals * (size_t)n_frames * bins_of(b) * (output == WT_STFT_COMPLEX ? 2 : 1);
 }
 
+wt_status analyze_stft_on_gpu(const analyze_batch *b, wt_stft_output output, bool precise, wt_stft_plan **plan)
+{
+    void *kept;
+    const int variant = (int)output | (precise ? PRECISE : 0);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_stft, destroy_stft}, variant, &kept);
+    *plan = kept;
+    return status;
+}
+
 wt_status analyze_spectra_on_gpu(const analyze_batch *b, wt_stft_output output, bool precise, wt_buffer **spectra,
                                  int64_t *n_frames)
 {
     const analyze_place *p = b->signal.place;
-    void *plan;
-    wt_status status = analyze_kept_plan(b, &stft_maker, (int)output | (precise ? PRECISE : 0), &plan);
+    wt_stft_plan *plan;
+    wt_status status = analyze_stft_on_gpu(b, output, precise, &plan);
     if (status) return status;
     *n_frames = wt_stft_plan_frames(plan);
     status = analyze_room(b, ROOM_SPECTRA, spectra_bytes(b, output, *n_frames), spectra);
@@ -168,14 +175,13 @@ wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts)
     return status ? status : add_mel(b, parts, &analyze_like.whisper, ANALYZE_MEL_WHISPER);
 }
 
-/// Frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for here.
-static bool limits_here(const analyze_batch *b) { return b->lengths || b->whole; }
+bool analyze_limits_later(const analyze_batch *b) { return b->lengths || b->whole; }
 
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts)
 {
-    if (!limits_here(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
+    if (!analyze_limits_later(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
     wt_status status = analyze_gpu_bands(b, parts);
-    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->whole ? b->whole + k : NULL);
+    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->whole ? &b->whole[k].band_db : NULL);
     return status;
 }
 
@@ -195,7 +201,7 @@ wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts)
     void *mfcc;
     const void *data;
     wt_buffer *out = NULL;
-    if (limits_here(b)) {
+    if (analyze_limits_later(b)) {
         wt_status status = analyze_gpu_logmel(b, parts);
         for (int k = 0; k < b->n_used && !status; k++) status = analyze_mfcc_of_bands(&b->signal, &parts[k]);
         return status;
@@ -502,40 +508,4 @@ wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts)
 wt_status analyze_gpu_tonnetz(const analyze_batch *b, analyze_result *parts)
 {
     return add_folded(b, parts, &analyze_like.tonnetz, WT_TONAL_TONNETZ);
-}
-
-// ---- separation
-
-static wt_status make_hpss(const analyze_batch *b, int variant, void **plan)
-{
-    wt_hpss_config config = analyze_hpss_config(&b->signal);
-    (void)variant;
-    config.lines = b->n_signals;
-    return wt_hpss_create(b->signal.place->device, &config, (wt_hpss **)plan);
-}
-
-static void destroy_hpss(void *plan) { wt_hpss_destroy(plan); }
-
-wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts)
-{
-    const analyze_place *p = b->signal.place;
-    wt_buffer *spectra, *separated = NULL, *pcm = NULL;
-    int64_t n_frames = 0;
-    void *hpss, *stft;
-    const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, true, &spectra, &n_frames);
-    const size_t part = spectra_bytes(b, WT_STFT_COMPLEX, n_frames);
-    const size_t samples = sizeof(float) * (size_t)b->n_signals * (size_t)b->signal.n;
-    if (!status) status = analyze_kept_plan(b, &stft_maker, (int)WT_STFT_COMPLEX | PRECISE, &stft);
-    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_hpss, destroy_hpss}, 0, &hpss);
-    if (!status) status = analyze_room(b, ROOM_CQT, 2 * part, &separated);
-    if (!status) status = analyze_room(b, ROOM_OUT, 2 * samples, &pcm);
-    if (!status) status = wt_hpss_enqueue(hpss, p->stream, spectra, 0, n_frames, separated, 0, separated, part);
-    for (size_t k = 0; k < 2 && !status; k++)
-        status = wt_stft_plan_inverse(stft, p->stream, separated, k * part, pcm, k * samples);
-    if (!status) status = analyze_fetch(b, pcm, 2 * samples, &data);
-    if (!status) status = analyze_give(b, parts, &analyze_like.harmonic, data, 1, b->signal.n, false);
-    if (status) return status;
-    const float *percussive = (const float *)data + b->n_signals * b->signal.n;
-    return analyze_give(b, parts, &analyze_like.percussive, percussive, 1, b->signal.n, false);
 }

@@ -1,6 +1,6 @@
 // Magnitudes taken apart into components, and made into signals again; on the calling thread, and on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <limits.h>
 #include <math.h>
@@ -47,6 +47,7 @@ static wt_status make_nmf(wt_device *device, const analyze_options *o, int64_t c
                                   .columns = (int)columns,
                                   .n_components = n_components(o),
                                   .n_iter = o->n_iter,
+                                  .solver = o->solver,
                                   .n_signals = n_signals};
     return wt_nmf_create(device, &config, plan);
 }
@@ -131,23 +132,46 @@ wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-/// Magnitudes [n_frames][bins] that have these mel bands; caller frees, also after an error.
+/// Magnitudes [bins][n_frames] that have these mel bands.
+static wt_status rows_of_mel(const analyze_signal *s, const analyze_array *mel, float *rows)
+{
+    const wt_mel_inverse_config config = inverse_config(s, mel->shape[1], 1);
+    wt_mel_inverse *plan;
+    wt_status status = wt_mel_inverse_create(NULL, &config, &plan);
+    if (!status) wt_mel_inverse_run(plan, mel->data, rows);
+    wt_mel_inverse_destroy(plan);
+    return status;
+}
+
+static wt_status bands_of(const analyze_signal *s, analyze_result *mel)
+{
+    return is_short(s) ? analyze_precise_mel(s, mel) : analyze_mel(s, mel);
+}
+
+wt_status analyze_mel_to_stft(const analyze_signal *s, analyze_result *r)
+{
+    analyze_result mel = {.n_arrays = 0};
+    void *rows;
+    wt_status status = bands_of(s, &mel);
+    if (!status)
+        status = analyze_add(r, &analyze_like.mel_to_stft, analyze_n_fft(s->options) / 2 + 1, mel.arrays[0].shape[1],
+                             &rows);
+    if (!status) status = rows_of_mel(s, &mel.arrays[0], rows);
+    analyze_result_free(&mel);
+    return status;
+}
+
+/// The same frame by frame; caller frees, also after an error.
 static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *mel, float **magnitudes)
 {
     const int64_t n_frames = mel->shape[1], bins = analyze_n_fft(s->options) / 2 + 1;
     const size_t bytes = sizeof(float) * (size_t)(n_frames * bins);
-    const wt_mel_inverse_config config = inverse_config(s, n_frames, 1);
-    wt_mel_inverse *plan = NULL;
     float *rows = malloc(bytes);
     *magnitudes = malloc(bytes);
     wt_status status = rows && *magnitudes
-                           ? wt_mel_inverse_create(NULL, &config, &plan)
+                           ? rows_of_mel(s, mel, rows)
                            : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %lld frames", (long long)n_frames);
-    if (!status) {
-        wt_mel_inverse_run(plan, mel->data, rows);
-        analyze_turn(rows, bins, n_frames, 1, *magnitudes);
-    }
-    wt_mel_inverse_destroy(plan);
+    if (!status) analyze_turn(rows, bins, n_frames, 1, *magnitudes);
     free(rows);
     return status;
 }
@@ -156,7 +180,7 @@ wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
 {
     analyze_result mel = {.n_arrays = 0};
     float *magnitudes = NULL;
-    wt_status status = is_short(s) ? analyze_precise_mel(s, &mel) : analyze_mel(s, &mel);
+    wt_status status = bands_of(s, &mel);
     if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes);
     if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), &analyze_like.mel_to_audio, r);
     free(magnitudes);
@@ -281,17 +305,35 @@ static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
     return status;
 }
 
-wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts)
+/// Magnitudes that have the signals' mel bands, [n_signals][bins][frames].
+static wt_status rows_on_gpu(const analyze_batch *b, wt_buffer **rows)
 {
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * bins_of(b) * frames_of(b));
-    wt_buffer *bands, *magnitudes = NULL;
+    wt_buffer *bands;
     wt_mel *mel;
     void *inverse;
     wt_status status =
         analyze_mel_on_gpu(b, is_short(&b->signal) ? ANALYZE_MEL_PRECISE : ANALYZE_MEL_POWER, &bands, &mel);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_inverse, destroy_inverse}, 0, &inverse);
-    if (!status) status = analyze_room(b, ROOM_NUMBERS, bytes, &magnitudes);
-    if (!status) status = wt_mel_inverse_enqueue(inverse, b->signal.place->stream, bands, 0, magnitudes, 0);
+    if (!status) status = analyze_room(b, ROOM_NUMBERS, bytes, rows);
+    return status ? status : wt_mel_inverse_enqueue(inverse, b->signal.place->stream, bands, 0, *rows, 0);
+}
+
+wt_status analyze_gpu_mel_to_stft(const analyze_batch *b, analyze_result *parts)
+{
+    const size_t bytes = sizeof(float) * (size_t)(b->n_signals * bins_of(b) * frames_of(b));
+    wt_buffer *rows;
+    const void *data;
+    wt_status status = rows_on_gpu(b, &rows);
+    if (!status) status = analyze_fetch(b, rows, bytes, &data);
+    return status ? status
+                  : analyze_give(b, parts, &analyze_like.mel_to_stft, data, bins_of(b), frames_of(b), false);
+}
+
+wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *magnitudes;
+    wt_status status = rows_on_gpu(b, &magnitudes);
     if (!status) status = turn_on_host(b, magnitudes);
     return status ? status : give_signals(b, magnitudes, &analyze_like.mel_to_audio, parts);
 }

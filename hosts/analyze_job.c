@@ -202,12 +202,6 @@ wt_status analyze_write_result(const analyze_report *report, const char *output)
 
 enum { WHOLE_TILES = 64 }; // a signal that is held is at most so many tiles long
 
-static wt_status refuse_length(const analyze_options *options, int64_t n)
-{
-    return wt_fail(WT_ERR_BAD_ARG, "%s takes the signal whole: %lld samples, want at most %lld (%d of --tile)",
-                   options->extension, (long long)n, (long long)analyze_tile(options) * WHOLE_TILES, WHOLE_TILES);
-}
-
 static wt_status do_whole(const analyze_options *options, analyze_place *place, process_item *item)
 {
     wt_audio audio = {0};
@@ -248,9 +242,9 @@ static wt_status do_item(const analyze_options *options, analyze_place *place, p
     wt_status status = analyze_length(options, item->input, &n);
     analyze_enter(place->clock, ANALYZE_COMPUTE);
     if (status) return status;
-    if (n > held * tile && analyze_goes_in_tiles(options, item->output))
+    if (n > (analyze_writes_tiles(options, item->output) ? held : WHOLE_TILES) * tile)
         return analyze_in_tiles(options, place, item, n);
-    return n > WHOLE_TILES * tile ? refuse_length(options, n) : do_whole(options, place, item);
+    return do_whole(options, place, item);
 }
 
 void analyze_note_error(process_item *item, wt_status status)

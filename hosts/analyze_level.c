@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <stdlib.h>
 #include <warptone/spectral.h>
@@ -22,7 +22,7 @@ static wt_status magnitudes_make(const analyze_signal *s, bool precise, magnitud
 
 typedef wt_status (*shape_function)(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
-/// Those that look at quiet bins want spectra that are precise.
+/// Those that look at quiet bins, or divide by what a weak frame has, want spectra that are precise.
 static wt_status add_shape(const analyze_signal *s, analyze_result *r, const analyze_array *like, int64_t n_rows,
                            bool precise, shape_function run)
 {
@@ -37,7 +37,7 @@ static wt_status add_shape(const analyze_signal *s, analyze_result *r, const ana
 
 wt_status analyze_centroid(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.centroid, 1, false, wt_spectral_centroid);
+    return add_shape(s, r, &analyze_like.centroid, 1, true, wt_spectral_centroid);
 }
 
 static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -47,7 +47,7 @@ static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitud
 
 wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.bandwidth, 1, false, bandwidth);
+    return add_shape(s, r, &analyze_like.bandwidth, 1, true, bandwidth);
 }
 
 static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -57,7 +57,7 @@ static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude,
 
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.rolloff, 1, false, rolloff);
+    return add_shape(s, r, &analyze_like.rolloff, 1, true, rolloff);
 }
 
 static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -283,7 +283,7 @@ wt_status analyze_vad_of_speech(const analyze_signal *s, analyze_result *r)
 {
     const analyze_array speech = r->arrays[--r->n_arrays];
     wt_status status = analyze_vad_of(s, speech.data, analyze_n_columns(&speech), r);
-    free(speech.data);
+    analyze_let_go(speech.data, speech.mapped);
     return status;
 }
 

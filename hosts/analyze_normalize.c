@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/loudness.h>
 #include <warptone/normalize.h>
 
 static wt_normalize_config config_of(const analyze_signal *s, int channels, int n_signals)

@@ -1,6 +1,6 @@
 // The invertible constant-Q transform at each frame: a walk along a signal's slices, on the calling thread, and on a GPU.
 
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>

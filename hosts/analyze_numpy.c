@@ -1,6 +1,7 @@
 // NPY: numpy/lib/format.py, version 1.0. NPZ: a ZIP archive of NPY members that are stored, not compressed: PKWARE
-// APPNOTE.TXT 6.3.10, 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end. Numbers are little-endian.
-#include "analyze.h"
+// APPNOTE.TXT 6.3.10, 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end; of 4 GiB and more with sizes and
+// offsets in 64 bits: 4.5.3 extra field, 4.3.14 record and 4.3.15 locator before the end. Numbers are little-endian.
+#include "analyze_write.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,9 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NPY_HEADER_MAX = 256, ZIP_LOCAL = 30, ZIP_CENTRAL = 46, ZIP_END = 22 };
+enum {
+    NPY_HEADER_MAX = 256,
+    ZIP_LOCAL = 30,
+    ZIP_CENTRAL = 46,
+    ZIP_END = 22,
+    WIDE_LOCAL = 20,   // behind a local header: both sizes in 64 bits
+    WIDE_CENTRAL = 28, // and the offset
+    WIDE_END = 56,
+    WIDE_LOCATOR = 20,
+};
 
-static const int64_t zip_limit = 0xffffffff; // without the 64-bit extension
+static const uint64_t zip_limit = 0xffffffff; // of 32 bits
 
 /// The bytes before the data; how many is returned, a multiple of 64.
 static int npy_header(const analyze_array *a, char header[NPY_HEADER_MAX])
@@ -90,93 +100,122 @@ static uint32_t crc_add(uint32_t crc, const void *bytes, size_t n)
     return ~crc;
 }
 
-static unsigned char *put(unsigned char *p, int bytes, uint32_t value)
+static unsigned char *put(unsigned char *p, int bytes, uint64_t value)
 {
     for (int k = 0; k < bytes; k++) *p++ = (unsigned char)(value >> (8 * k));
     return p;
 }
 
-/// What local header and central directory have in common, from "version needed" to "extra field length".
-static unsigned char *put_facts(unsigned char *p, const member *m)
+/// In 32 bits, or all ones where 64 stand elsewhere.
+static unsigned char *put_narrow(unsigned char *p, bool wide, uint64_t value)
 {
-    p = put(p, 2, 20); // version 2.0
-    p = put(p, 2, 0);  // flags
-    p = put(p, 2, 0);  // stored
-    p = put(p, 2, 0);  // midnight
-    p = put(p, 2, 33); // of 1 January 1980: equal arrays make equal files
-    p = put(p, 4, m->crc);
-    p = put(p, 4, m->size);
-    p = put(p, 4, m->size);
-    p = put(p, 2, (uint32_t)strlen(m->name));
-    return put(p, 2, 0);
+    return put(p, 4, wide ? zip_limit : value);
 }
 
-static void write_local(const member *m, FILE *out)
+static size_t local_bytes(const member *m, bool wide) { return ZIP_LOCAL + strlen(m->name) + (wide ? WIDE_LOCAL : 0); }
+
+/// What local header and central directory have in common, from "version needed" to "extra field length".
+static unsigned char *put_facts(unsigned char *p, const member *m, bool wide, int extra)
 {
-    unsigned char local[ZIP_LOCAL];
-    put_facts(put(local, 4, 0x04034b50), m);
+    p = put(p, 2, wide ? 45 : 20); // version 4.5, or 2.0
+    p = put(p, 2, 0);              // flags
+    p = put(p, 2, 0);              // stored
+    p = put(p, 2, 0);              // midnight
+    p = put(p, 2, 33);             // of 1 January 1980: equal arrays make equal files
+    p = put(p, 4, m->crc);
+    p = put_narrow(p, wide, m->size);
+    p = put_narrow(p, wide, m->size);
+    p = put(p, 2, strlen(m->name));
+    return put(p, 2, wide ? (unsigned)extra : 0);
+}
+
+/// Both sizes behind what an extra field of `bytes` begins with.
+static unsigned char *put_sizes(unsigned char *p, const member *m, int bytes)
+{
+    p = put(put(p, 2, 1), 2, (unsigned)bytes - 4);
+    return put(put(p, 8, m->size), 8, m->size);
+}
+
+static void write_local(const member *m, bool wide, FILE *out)
+{
+    unsigned char local[ZIP_LOCAL], sizes[WIDE_LOCAL];
+    put_facts(put(local, 4, 0x04034b50), m, wide, WIDE_LOCAL);
     fwrite(local, 1, ZIP_LOCAL, out);
     fwrite(m->name, 1, strlen(m->name), out);
+    put_sizes(sizes, m, WIDE_LOCAL);
+    if (wide) fwrite(sizes, 1, WIDE_LOCAL, out);
 }
 
-static void write_member(member *m, const analyze_array *a, uint32_t offset, FILE *out)
+static void write_member(member *m, const analyze_array *a, bool wide, uint64_t offset, FILE *out)
 {
     char header[NPY_HEADER_MAX];
     const int n = npy_header(a, header);
     snprintf(m->name, sizeof m->name, "%s.npy", a->name);
     m->offset = offset;
-    m->size = (uint32_t)((size_t)n + data_bytes(a));
+    m->size = (size_t)n + data_bytes(a);
     m->crc = crc_add(crc_add(0, header, (size_t)n), a->data, data_bytes(a));
-    write_local(m, out);
+    write_local(m, wide, out);
     fwrite(header, 1, (size_t)n, out);
     fwrite(a->data, 1, data_bytes(a), out);
 }
 
-static uint32_t write_entry(const member *m, FILE *out)
+static uint64_t write_entry(const member *m, bool wide, FILE *out)
 {
-    unsigned char entry[ZIP_CENTRAL] = {0};
-    unsigned char *p = put(put(entry, 4, 0x02014b50), 2, 20);
-    put_facts(p, m);
-    put(entry + 42, 4, m->offset);
+    unsigned char entry[ZIP_CENTRAL] = {0}, extra[WIDE_CENTRAL];
+    unsigned char *p = put(put(entry, 4, 0x02014b50), 2, wide ? 45 : 20);
+    put_facts(p, m, wide, WIDE_CENTRAL);
+    put_narrow(entry + 42, wide, m->offset);
     fwrite(entry, 1, ZIP_CENTRAL, out);
     fwrite(m->name, 1, strlen(m->name), out);
-    return (uint32_t)(ZIP_CENTRAL + strlen(m->name));
+    put(put_sizes(extra, m, WIDE_CENTRAL), 8, m->offset);
+    if (wide) fwrite(extra, 1, WIDE_CENTRAL, out);
+    return ZIP_CENTRAL + strlen(m->name) + (wide ? WIDE_CENTRAL : 0);
+}
+
+/// The directory's size and place in 64 bits, and where that stands.
+static void write_wide_end(int n, uint64_t bytes, uint64_t offset, FILE *out)
+{
+    unsigned char end[WIDE_END + WIDE_LOCATOR] = {0}, *p = put(put(end, 4, 0x06064b50), 8, WIDE_END - 12);
+    p = put(put(p, 2, 45), 2, 45);
+    p = put(put(p + 8, 8, (unsigned)n), 8, (unsigned)n); // behind the numbers of disks
+    p = put(put(p, 8, bytes), 8, offset);
+    p = put(p, 4, 0x07064b50) + 4;
+    put(put(p, 8, offset + bytes), 4, 1);
+    fwrite(end, 1, sizeof end, out);
 }
 
 /// What stands behind the members, which end at `offset`.
-static void write_directory(const member *members, int n, uint32_t offset, FILE *out)
+static void write_directory(const member *members, int n, bool wide, uint64_t offset, FILE *out)
 {
-    unsigned char end[ZIP_END] = {0}, *p = put(put(end, 4, 0x06054b50) + 4, 2, (uint32_t)n);
-    uint32_t bytes = 0;
-    for (int k = 0; k < n; k++) bytes += write_entry(&members[k], out);
-    p = put(p, 2, (uint32_t)n);
-    put(put(p, 4, bytes), 4, offset);
+    unsigned char end[ZIP_END] = {0}, *p = put(put(end, 4, 0x06054b50) + 4, 2, (unsigned)n);
+    uint64_t bytes = 0;
+    for (int k = 0; k < n; k++) bytes += write_entry(&members[k], wide, out);
+    if (wide) write_wide_end(n, bytes, offset, out);
+    p = put(p, 2, (unsigned)n);
+    put_narrow(put(p, 4, bytes), wide, offset);
     fwrite(end, 1, ZIP_END, out);
 }
 
-static wt_status check_size(const analyze_result *r)
+/// Does it take 64 bits?
+static bool is_wide(const analyze_result *r)
 {
-    int64_t total = 0;
+    uint64_t total = 0;
     for (int k = 0; k < r->n_arrays; k++)
-        total += (int64_t)data_bytes(&r->arrays[k]) + NPY_HEADER_MAX + 2 * (int64_t)sizeof((member *)0)->name + 128;
-    if (total > zip_limit)
-        return wt_fail(WT_ERR_BAD_ARG, "npz holds 4 GiB, these features make %.1f: want npy, one feature a run",
-                       (double)total / (1 << 30));
-    return WT_OK;
+        total += data_bytes(&r->arrays[k]) + NPY_HEADER_MAX + 2 * sizeof((member *)0)->name + 128;
+    return total > zip_limit;
 }
 
 wt_status analyze_write_npz(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
+    const bool wide = is_wide(r);
     member members[ANALYZE_MAX_ARRAYS];
-    uint32_t offset = 0;
-    wt_status status = check_size(r);
-    if (status) return status;
+    uint64_t offset = 0;
     for (int k = 0; k < r->n_arrays; k++) {
-        write_member(&members[k], &r->arrays[k], offset, out);
-        offset += ZIP_LOCAL + (uint32_t)strlen(members[k].name) + members[k].size;
+        write_member(&members[k], &r->arrays[k], wide, offset, out);
+        offset += local_bytes(&members[k], wide) + members[k].size;
     }
-    write_directory(members, r->n_arrays, offset, out);
+    write_directory(members, r->n_arrays, wide, offset, out);
     return WT_OK;
 }
 
@@ -186,17 +225,18 @@ wt_status analyze_numpy_lay(const analyze_report *report, analyze_numpy *file)
 {
     const analyze_result *r = report->result;
     char header[NPY_HEADER_MAX];
-    int64_t offset = 0;
+    uint64_t offset = 0;
     file->zip = report->options->format == ANALYZE_NPZ;
-    wt_status status = file->zip ? check_size(r) : check_single(r);
+    file->wide = file->wide || is_wide(r);
+    wt_status status = file->zip ? WT_OK : check_single(r);
     for (int k = 0; k < r->n_arrays && !status; k++) {
         member *m = &file->members[k];
         const int n = npy_header(&r->arrays[k], header);
         snprintf(m->name, sizeof m->name, "%s.npy", r->arrays[k].name);
-        m->offset = (uint32_t)offset;
-        m->size = (uint32_t)((size_t)n + data_bytes(&r->arrays[k]));
-        file->data[k] = offset + n + (file->zip ? ZIP_LOCAL + (int64_t)strlen(m->name) : 0);
-        offset = file->data[k] + (int64_t)data_bytes(&r->arrays[k]);
+        m->offset = offset;
+        m->size = (size_t)n + data_bytes(&r->arrays[k]);
+        file->data[k] = (int64_t)(offset + (file->zip ? local_bytes(m, file->wide) : 0)) + n;
+        offset = (uint64_t)file->data[k] + data_bytes(&r->arrays[k]);
     }
     return status;
 }
@@ -248,13 +288,13 @@ static wt_status crc_of_data(int fd, int64_t at, int64_t n, uint32_t *crc)
 static wt_status finish_zip(analyze_numpy *file, FILE *out, int n)
 {
     const member *last = &file->members[n - 1];
-    const uint32_t offset = last->offset + ZIP_LOCAL + (uint32_t)strlen(last->name) + last->size;
+    const uint64_t offset = last->offset + local_bytes(last, file->wide) + last->size;
     for (int k = 0; k < n; k++) {
-        fseeko(out, file->members[k].offset, SEEK_SET);
-        write_local(&file->members[k], out);
+        fseeko(out, (off_t)file->members[k].offset, SEEK_SET);
+        write_local(&file->members[k], file->wide, out);
     }
-    fseeko(out, offset, SEEK_SET);
-    write_directory(file->members, n, offset, out);
+    fseeko(out, (off_t)offset, SEEK_SET);
+    write_directory(file->members, n, file->wide, offset, out);
     return WT_OK;
 }
 

@@ -7,7 +7,7 @@
 
 typedef struct analyze_arguments {
     const char *features, *format, *backend, *vocoder, *quality, *family, *band, *edges, *design, *by, *denoiser,
-        *noise;
+        *noise, *distance, *aggregate, *window, *padding, *mel_norm, *solver;
     double fmin_hz; ///< below 0 = left out
     bool json, resume, quiet;
     analyze_options options;

@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_write.h"
 #include "axes.h"
 #include "plot.h"
 
@@ -52,10 +52,12 @@ static double row_of(const analyze_report *report, const analyze_array *a, doubl
     return value;
 }
 
+static bool is_power(const analyze_array *a) { return !strcmp(a->unit, "power"); }
+
 static bool in_db(const analyze_array *a)
 {
-    return a->rows == ANALYZE_ROWS_LINEAR || a->rows == ANALYZE_ROWS_CQT ||
-           (a->rows == ANALYZE_ROWS_MEL && !strcmp(a->unit, "power"));
+    if (!strcmp(a->unit, "dB") || !strcmp(a->unit, "rad") || !strcmp(a->unit, "share")) return false; // as they are
+    return a->rows == ANALYZE_ROWS_LINEAR || a->rows == ANALYZE_ROWS_CQT || is_power(a);
 }
 
 /// Element k as it is drawn: powers and magnitudes in decibels.
@@ -63,7 +65,7 @@ static float drawn(const analyze_array *a, int64_t k)
 {
     const double value = analyze_number(a, k);
     if (!in_db(a)) return isfinite(value) ? (float)value : 0;
-    const double db = (a->rows == ANALYZE_ROWS_MEL ? 10 : 20) * log10(value);
+    const double db = (is_power(a) ? 10 : 20) * log10(value);
     return isfinite(db) ? (float)fmax(db, -300) : -300;
 }
 
@@ -194,7 +196,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/// Decibels: 80 below the largest. Chroma and tempogram: 0 to 1. Coefficients, pcen and the Fourier tempogram: all but
+/// Decibels: 80 below the largest. Chroma, masks and tempogram: 0 to 1. Coefficients, pcen and the Fourier tempogram: all but
 /// the outer 2 % at either end. An mfcc's coefficient 0, the lowest row, is the level: far from the others, it does not
 /// count.
 static void set_colours(panel *q, const analyze_array *a, const float *pixels, int64_t count)
@@ -204,7 +206,10 @@ static void set_colours(panel *q, const analyze_array *a, const float *pixels, i
         pixels += lowest, count -= lowest;
     }
     q->low = 0, q->high = 1, q->colours = a->rows == ANALYZE_ROWS_LAG ? "autocorrelation" : "strength";
-    if (a->rows == ANALYZE_ROWS_INDEX || a->rows == ANALYZE_ROWS_TEMPO || !strcmp(a->name, "pcen")) {
+    if (!strcmp(a->unit, "share")) return;
+    if (!strcmp(a->unit, "rad")) {
+        q->low = -M_PI, q->high = M_PI, q->colours = "phase (rad)";
+    } else if (a->rows == ANALYZE_ROWS_INDEX || a->rows == ANALYZE_ROWS_TEMPO || !strcmp(a->name, "pcen")) {
         float *sorted = malloc(sizeof(float) * (size_t)count);
         q->low = -1, q->colours = "value";
         if (!sorted) return;
@@ -266,7 +271,8 @@ static double *points_of(const picture *p, const analyze_array *a, int64_t n)
     double *x = malloc(sizeof(double) * 2 * (size_t)n);
     for (int64_t t = 0; t < n && x; t++) {
         const double value = analyze_number(a, t);
-        x[t] = (double)t * analyze_hop(p->report->options) / p->report->rate_hz;
+        x[t] = a->layout == ANALYZE_TENTHS ? (double)(t + 1) / 10
+                                           : (double)t * analyze_hop(p->report->options) / p->report->rate_hz;
         x[n + t] = isfinite(value) ? value : NAN;
     }
     return x;
@@ -378,7 +384,7 @@ static draw_function drawing_of(const analyze_array *a)
     if (a->layout == ANALYZE_EVENTS || a->layout == ANALYZE_SPANS) return draw_events;
     if (a->layout == ANALYZE_SAMPLES) return strcmp(a->name, "resample") ? draw_part : draw_events; // its wave
     if (a->layout == ANALYZE_VALUE || a->type == ANALYZE_BOOL) return NULL;
-    if (a->layout == ANALYZE_PARTS) return NULL;
+    if (a->layout == ANALYZE_PARTS || a->layout == ANALYZE_BINS || a->layout == ANALYZE_LAGS) return NULL;
     if (a->rows) return strcmp(a->unit, "Hz") && strcmp(a->unit, "s") ? draw_matrix : NULL; // no levels
     return strcmp(a->unit, "Hz") ? draw_curve : draw_track;
 }
@@ -427,7 +433,7 @@ wt_status analyze_plot(const analyze_report *report, const char *path)
     if (report->channels != 1) return wt_fail(WT_ERR_BAD_ARG, "png draws one channel, not %d", report->channels);
     for (int k = 0; k < r->n_arrays; k++) n_panels += drawing_of(&r->arrays[k]) != NULL;
     if (n_panels == 0)
-        return wt_fail(WT_ERR_BAD_ARG, "%s is a number, png draws what changes with time: want csv or json",
+        return wt_fail(WT_ERR_BAD_ARG, "%s has no time, png draws what changes with it: want csv or json",
                        r->arrays[0].name);
     picture p = {.report = report, .width = width - LEFT - RIGHT, .height = height - ABOVE - BELOW,
                  .seconds = (double)report->n / report->rate_hz};

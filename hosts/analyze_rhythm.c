@@ -1,8 +1,9 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 
 // ---- pitch
 
@@ -46,7 +47,7 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
     wt_pyin *pyin;
-    wt_pyin_config config = {.frames = analyze_pitch_frames(s)};
+    wt_pyin_config config = {.frames = analyze_pitch_frames(s), .calibrated = s->options->calibrated};
     config.frames.n_samples = n;
     wt_status status = wt_pyin_create(NULL, &config, &pyin);
     if (status) return status;
@@ -146,7 +147,7 @@ wt_status analyze_onsets(const analyze_signal *s, analyze_result *r)
 
 wt_tempo_config analyze_tempo_config(const analyze_signal *s)
 {
-    return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options)};
+    return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fine = s->options->fine};
 }
 
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
@@ -163,6 +164,26 @@ wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
 {
     return of_strength(s, false, analyze_tempo_of, r);
 }
+
+static wt_status tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    wt_tempo *tempo = NULL;
+    void *bpm;
+    const wt_tempo_config config = analyze_tempo_config(s);
+    wt_status status = wt_tempo_create(NULL, &config, &tempo);
+    if (!status) status = analyze_add(r, &analyze_like.tempos, 1, n, &bpm);
+    if (!status) wt_tempo_run_frames(tempo, envelope, n, bpm);
+    wt_tempo_destroy(tempo);
+    return status;
+}
+
+wt_status analyze_tempos(const analyze_signal *s, analyze_result *r)
+{
+    return of_strength(s, false, tempos_of, r);
+}
+
+/// Half of the window that lags are looked for in, with a frame's rounding.
+int64_t analyze_tempos_reach(const analyze_signal *s) { return 4 * (int64_t)s->rate_hz + 2 * analyze_hop(s->options); }
 
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
@@ -213,7 +234,7 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
 }
 
 /// librosa's fourier_tempogram: a short-time transform of the envelope, frame by frame.
-wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+static wt_status fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_stft *stft;
     (void)s;
@@ -231,11 +252,11 @@ wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *env
 
 wt_status analyze_fourier_tempogram(const analyze_signal *s, analyze_result *r)
 {
-    return of_strength(s, false, analyze_fourier_tempogram_of, r);
+    return of_strength(s, false, fourier_tempogram_of, r);
 }
 
 /// Of each frame's own tempo, as librosa's tempogram_ratio has it.
-wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+static wt_status tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_tempo *tempo = NULL;
     wt_tempo_config config = analyze_tempo_config(s);
@@ -257,7 +278,7 @@ wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope
 
 wt_status analyze_tempo_ratios(const analyze_signal *s, analyze_result *r)
 {
-    return of_strength(s, false, analyze_tempo_ratios_of, r);
+    return of_strength(s, false, tempo_ratios_of, r);
 }
 
 wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
@@ -276,29 +297,95 @@ wt_status analyze_plp(const analyze_signal *s, analyze_result *r) { return of_st
 
 // ---- loudness
 
-/// Meter the file in blocks, all channels at its own rate.
+/// A meter of a file, all channels at its own rate.
+typedef struct metering {
+    wt_audio_reader *reader;
+    wt_loudness *meter;
+    wt_audio_info info;
+    float *block; // [channels][room]
+    int room;
+} metering;
+
+static void metering_end(metering *m)
+{
+    wt_loudness_destroy(m->meter);
+    free(m->block);
+    wt_audio_reader_close(m->reader);
+}
+
+/// In blocks of up to `room` frames, 0 = a tenth of a second. End it also after an error.
+static wt_status metering_begin(const char *path, int room, metering *m)
+{
+    *m = (metering){.reader = NULL};
+    wt_status status = wt_audio_reader_open(path, NULL, &m->reader);
+    if (status) return status;
+    m->info = wt_audio_reader_get_info(m->reader);
+    m->room = room ? room : m->info.rate_hz / 10 + 1;
+    m->block = malloc(sizeof(float) * (size_t)m->room * (size_t)m->info.channels);
+    if (!m->block) return wt_fail(WT_ERR_NO_MEMORY, "loudness: block");
+    const wt_loudness_config config = {.rate_hz = m->info.rate_hz, .channels = m->info.channels};
+    return wt_loudness_create(&config, &m->meter);
+}
+
+static wt_status meter_block(metering *m, int n, int *n_got)
+{
+    const float *in[WT_AUDIO_MAX_CHANNELS];
+    for (int c = 0; c < m->info.channels; c++) in[c] = m->block + (size_t)c * (size_t)m->room;
+    wt_status status = wt_audio_reader_read(m->reader, m->block, n, (size_t)m->room, n_got);
+    if (!status && *n_got) wt_loudness_process(m->meter, in, *n_got);
+    return status;
+}
+
 static wt_status meter_file(const char *path, wt_loudness_values *values)
 {
     enum { BLOCK = 4096 };
-    wt_audio_reader *reader;
-    wt_loudness *meter = NULL;
-    wt_status status = wt_audio_reader_open(path, NULL, &reader);
-    if (status) return status;
-    const wt_audio_info info = wt_audio_reader_get_info(reader);
-    const wt_loudness_config config = {.rate_hz = info.rate_hz, .channels = info.channels};
-    float *block = malloc(sizeof(float) * BLOCK * (size_t)info.channels);
-    if (!block) status = wt_fail(WT_ERR_NO_MEMORY, "loudness: block");
-    if (!status) status = wt_loudness_create(&config, &meter);
-    for (int n = BLOCK; !status && n == BLOCK;) {
-        const float *in[WT_AUDIO_MAX_CHANNELS];
-        for (int c = 0; c < info.channels; c++) in[c] = block + (size_t)c * BLOCK;
-        status = wt_audio_reader_read(reader, block, BLOCK, BLOCK, &n);
-        if (!status && n) wt_loudness_process(meter, in, n);
+    metering m;
+    wt_status status = metering_begin(path, BLOCK, &m);
+    for (int n = BLOCK; !status && n == BLOCK;) status = meter_block(&m, BLOCK, &n);
+    if (!status) wt_loudness_query(m.meter, values);
+    metering_end(&m);
+    return status;
+}
+
+typedef struct curve {
+    float (*pairs)[2]; // momentary, short-term
+    int64_t n, room;
+} curve;
+
+static wt_status curve_add(curve *c, const wt_loudness_values *v)
+{
+    if (c->n == c->room) {
+        const int64_t room = 1000 + 2 * c->room;
+        float(*pairs)[2] = realloc(c->pairs, sizeof *pairs * (size_t)room);
+        if (!pairs) return wt_fail(WT_ERR_NO_MEMORY, "loudness_curve: %lld steps", (long long)room);
+        c->pairs = pairs, c->room = room;
     }
-    if (!status) wt_loudness_query(meter, values);
-    wt_loudness_destroy(meter);
-    free(block);
-    wt_audio_reader_close(reader);
+    c->pairs[c->n][0] = (float)v->momentary_lufs, c->pairs[c->n++][1] = (float)v->short_term_lufs;
+    return WT_OK;
+}
+
+/// Step k ends at frame (k + 1) rate / 10, rounded down; what is left behind the last has none.
+wt_status analyze_loudness_curve(const analyze_signal *s, analyze_result *r)
+{
+    metering m;
+    curve c = {.n = 0};
+    void *rows[2];
+    wt_status status = metering_begin(s->path, 0, &m);
+    for (int64_t at = 0; !status;) {
+        wt_loudness_values values;
+        const int n = (int)((c.n + 1) * m.info.rate_hz / 10 - at);
+        int n_got;
+        status = meter_block(&m, n, &n_got);
+        if (status || n_got < n) break;
+        at += n;
+        wt_loudness_query(m.meter, &values);
+        status = curve_add(&c, &values);
+    }
+    if (!status) status = analyze_add(r, &analyze_like.momentary, 1, c.n, &rows[0]);
+    if (!status) status = analyze_add(r, &analyze_like.short_term, 1, c.n, &rows[1]);
+    for (int64_t k = 0; k < 2 * c.n && !status; k++) ((float *)rows[k % 2])[k / 2] = c.pairs[k / 2][k % 2];
+    free(c.pairs);
+    metering_end(&m);
     return status;
 }
 

@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,23 +18,14 @@ int64_t analyze_frames(const analyze_options *options, int64_t n)
 wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz)
 {
     return (wt_mel_bank_config){.rate_hz = rate_hz, .n_fft = analyze_n_fft(options), .n_mels = options->n_mels,
-                                .fmin_hz = options->fmin_hz, .fmax_hz = options->fmax_hz, .htk = options->htk};
+                                .fmin_hz = options->fmin_hz, .fmax_hz = options->fmax_hz, .htk = options->htk,
+                                .norm = options->mel_norm};
 }
 
 wt_stft_config analyze_stft_config(const analyze_options *o)
 {
-    return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o)};
-}
-
-void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
-{
-    enum { TILE = 32 };
-    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
-        for (int64_t c0 = 0; c0 < columns; c0 += TILE)
-            for (int64_t c = c0; c < c0 + TILE && c < columns; c++)
-                for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
-                    for (int w = 0; w < width; w++)
-                        out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
+    return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o),
+                            .window = o->window, .pad = o->padding};
 }
 
 // ---- Fourier
@@ -60,6 +51,12 @@ wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, b
     status = complex ? wt_stft_forward(x->stft, s->pcm, s->n, x->values)
                      : wt_stft_forward_real(x->stft, s->pcm, s->n, output == WT_STFT_POWER, x->values);
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
+}
+
+void analyze_hush(float *magnitudes, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (magnitudes[k] < 1e-10f) magnitudes[k] = 0;
 }
 
 wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
@@ -97,9 +94,16 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 
 // ---- mel
 
+static wt_mel_config whisper_config(const analyze_signal *s)
+{
+    wt_mel_config config = wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
+    config.float_on_gpu = false; // a GPU's numbers are to be the CPU's
+    return config;
+}
+
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
 {
-    if (kind == ANALYZE_MEL_WHISPER) return wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
+    if (kind == ANALYZE_MEL_WHISPER) return whisper_config(s);
     wt_mel_config config = {.n_samples = s->n,
                             .stft = analyze_stft_config(s->options),
                             .bank = analyze_bank(s->options, s->rate_hz),
@@ -156,12 +160,12 @@ wt_status analyze_whisper_of(const analyze_signal *s, const float *pcm, int64_t 
 
 wt_status analyze_whisper(const analyze_signal *s, analyze_result *r) { return analyze_whisper_of(s, s->pcm, s->n, r); }
 
-void analyze_limit(analyze_result *r, const analyze_whole *whole)
+void analyze_limit(analyze_result *r, const float *largest_db)
 {
     const analyze_array *bands = &r->arrays[r->n_arrays - 1];
-    float *x = bands->data, peak = whole ? whole->band_db : -HUGE_VALF;
+    float *x = bands->data, peak = largest_db ? *largest_db : -HUGE_VALF;
     const int64_t count = analyze_count(bands);
-    for (int64_t k = 0; k < count && !whole; k++) peak = x[k] > peak ? x[k] : peak;
+    for (int64_t k = 0; k < count && !largest_db; k++) peak = x[k] > peak ? x[k] : peak;
     for (int64_t k = 0; k < count; k++) x[k] = x[k] < peak - 80 ? peak - 80 : x[k];
 }
 
@@ -169,13 +173,14 @@ wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
     if (!s->whole) return add_mel(s, r, ANALYZE_MEL_DB, &analyze_like.logmel);
     wt_status status = analyze_bands(s, r);
-    if (!status) analyze_limit(r, s->whole);
+    if (!status) analyze_limit(r, &s->whole->band_db);
     return status;
 }
 
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s)
 {
-    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc};
+    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc,
+                            .dct_type = s->options->dct_type, .lifter = s->options->lifter};
 }
 
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
@@ -479,37 +484,5 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);
     if (!status) status = analyze_add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
     free(chroma), free(out);
-    return status;
-}
-
-// ---- separation
-
-wt_hpss_config analyze_hpss_config(const analyze_signal *s)
-{
-    const float margin = (float)s->options->margin;
-    return (wt_hpss_config){.bins = analyze_n_fft(s->options) / 2 + 1, .margin_harmonic = margin,
-                            .margin_percussive = margin, .complex_in = true};
-}
-
-wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
-{
-    analyze_spectra x;
-    wt_hpss *hpss = NULL;
-    float *parts = NULL;
-    const wt_hpss_config config = analyze_hpss_config(s);
-    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, true, &x);
-    const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
-    if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
-        status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);
-    if (!status) status = wt_hpss_create(NULL, &config, &hpss);
-    if (!status) status = wt_hpss_run(hpss, x.values, x.n_frames, parts, parts + floats);
-    wt_hpss_destroy(hpss);
-    for (int k = 0; k < 2 && !status; k++) {
-        void *data;
-        status = analyze_add(r, k ? &analyze_like.percussive : &analyze_like.harmonic, 1, s->n, &data);
-        if (!status) status = wt_stft_inverse(x.stft, parts + (size_t)k * floats, x.n_frames, s->n, data);
-    }
-    free(parts);
-    analyze_spectra_free(&x);
     return status;
 }

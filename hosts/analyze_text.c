@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_write.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,10 +8,12 @@ static double frame_s(const analyze_report *report, double frame)
     return frame * analyze_hop(report->options) / report->rate_hz;
 }
 
-/// What the columns of a table are steps of, in seconds.
-static double column_s(const analyze_report *report, const analyze_array *a, int64_t column)
+/// Where a column stands, as the table's head names it.
+static double place_of(const analyze_report *report, const analyze_array *a, int64_t column)
 {
-    if (a->layout == ANALYZE_SAMPLES) return (double)column / report->rate_hz;
+    if (a->layout == ANALYZE_SAMPLES || a->layout == ANALYZE_LAGS) return (double)column / report->rate_hz;
+    if (a->layout == ANALYZE_TENTHS) return (double)(column + 1) / 10;
+    if (a->layout == ANALYZE_BINS) return (double)column * report->rate_hz / (double)report->n;
     return frame_s(report, (double)column);
 }
 
@@ -19,8 +21,7 @@ static double column_s(const analyze_report *report, const analyze_array *a, int
 
 static bool is_list(const analyze_array *a) { return a->layout == ANALYZE_EVENTS || a->layout == ANALYZE_SPANS; }
 
-/// One table holds arrays of one layout and length.
-static wt_status check_table(const analyze_result *r)
+wt_status analyze_csv_check(const analyze_result *r)
 {
     for (int k = 0; k < r->n_arrays; k++) {
         const analyze_array *a = &r->arrays[0], *b = &r->arrays[k];
@@ -58,9 +59,9 @@ static void write_cell(const analyze_array *a, int64_t k, FILE *out)
 wt_status analyze_csv_head(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
-    wt_status status = check_table(r);
+    wt_status status = analyze_csv_check(r);
     if (status) return status;
-    fputs("time_s", out);
+    fputs(r->arrays[0].layout == ANALYZE_BINS ? "hz" : r->arrays[0].layout == ANALYZE_LAGS ? "lag_s" : "time_s", out);
     for (int k = 0; k < r->n_arrays; k++) write_head(&r->arrays[k], out);
     fputs("\r\n", out);
     return WT_OK;
@@ -71,7 +72,7 @@ void analyze_csv_rows(const analyze_report *report, const analyze_result *tile, 
 {
     const int64_t n = analyze_n_columns(&tile->arrays[0]);
     for (int64_t t = 0; t < count; t++) {
-        fprintf(out, "%.9g", column_s(report, &tile->arrays[0], first + t));
+        fprintf(out, "%.9g", place_of(report, &tile->arrays[0], first + t));
         for (int k = 0; k < tile->n_arrays; k++)
             for (int64_t row = 0; row < analyze_n_rows(&tile->arrays[k]); row++)
                 write_cell(&tile->arrays[k], row * n + from + t, out);
@@ -111,8 +112,8 @@ wt_status analyze_write_csv(const analyze_report *report, FILE *out)
 {
     analyze_result r = *report->result;
     if (r.n_arrays == 2 && r.arrays[0].layout == ANALYZE_EVENTS && r.arrays[1].layout == ANALYZE_VALUE) r.n_arrays = 1;
-    const analyze_report short_report = {.options = report->options, .result = &r, .rate_hz = report->rate_hz};
-    wt_status status = check_table(&r);
+    const analyze_report short_report = {.options = report->options, .result = &r, .n = report->n, .rate_hz = report->rate_hz};
+    wt_status status = analyze_csv_check(&r);
     if (status) return status;
     if (r.arrays[0].layout == ANALYZE_VALUE) write_values(&r, out);
     else if (r.arrays[0].layout == ANALYZE_EVENTS) write_events(report, &r.arrays[0], out);

@@ -1,10 +1,13 @@
 // Signals too long to be held, cut into tiles of whole frames, and each tile's columns written where they belong. A
 // tile is given as many samples before and behind its own frames as those reach; the frames that meet its ends are made
-// and thrown away, so every column has the numbers of the whole signal.
+// and thrown away, so every column has the numbers of the whole signal. Formats that are not written so take the columns
+// from files that they are gathered in (analyze_spill.c).
 //
 // What columns need of the whole signal, and features that are no columns, come first (analyze_whole.c).
 
 #include "analyze_tiles.h"
+#include "analyze_features.h"
+#include "analyze_sound.h"
 #include "atomic_file.h"
 #include "interrupt.h"
 
@@ -12,15 +15,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 int analyze_tile(const analyze_options *options) { return options->tile ? options->tile : 1 << 22; }
 
-bool analyze_goes_in_tiles(const analyze_options *o, const char *output)
+/// A slope of what goes on from tile to tile is made when all of that is there.
+static bool is_late(const analyze_feature *feature) { return feature->of && feature->of->in_order; }
+
+bool analyze_writes_tiles(const analyze_options *o, const char *output)
 {
     const int n_tiles = analyze_features_of(o, ANALYZE_TILES);
     for (int k = 0; k < o->n_features; k++)
-        if (o->features[k]->of && o->features[k]->of->in_order) return false;
+        if (is_late(o->features[k])) return false;
     switch (o->format) {
     case ANALYZE_NPY:
     case ANALYZE_NPZ:
@@ -72,7 +79,7 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
         if (to > w->n) to = w->n;
         for (int c = 0; c < w->channels; c++) {
             memmove(w->pcm + c * w->room, w->pcm + c * w->room + (from - begin), sizeof *w->pcm * (size_t)(end - from));
-            w->whole[c].begin = from, w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
+            w->whole[c].begin = from, w->whole[c].n = w->n, w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
         }
         begin = from;
         status = analyze_source_read(s, w->pcm + (end - begin), w->room, to - end, &n_got);
@@ -88,6 +95,23 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
     return status;
 }
 
+/// Samples on each side of a constant-Q transform: filters are as long as their lowest note wants, up to twice that in a
+/// frame, and a halving's filter reaches 200 samples of its own rate.
+static int64_t reach_of_cqt(const wt_cqt_config *c, int rate_hz)
+{
+    const int steps = c->bins_per_octave ? c->bins_per_octave : 12;
+    const double fmin_hz = c->fmin_hz > 0 ? c->fmin_hz : ANALYZE_C1_HZ;
+    const double asked = ceil((double)(c->n_bins ? c->n_bins : 84) / steps);
+    const double octaves = fmin(asked, ceil(log2(fmax(1, rate_hz / fmin_hz)))); // more are refused
+    return (int64_t)(3.0 * steps * rate_hz / fmin_hz + 256 * exp2(octaves));
+}
+
+int64_t analyze_icqt_reach(const analyze_signal *s)
+{
+    const wt_cqt_config c = analyze_cqt_config(s, WT_CQT_FULL);
+    return reach_of_cqt(&c, s->rate_hz); // of the way back
+}
+
 /// How far a frame's columns reach beyond it, in frames.
 static int64_t context_of(const analyze_options *o, int rate_hz)
 {
@@ -95,16 +119,12 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
     int64_t context = ANALYZE_CONTEXT;
     for (int k = 0; k < o->n_features; k++) {
         int64_t own = o->features[k]->context;
-        if (own == ANALYZE_CONTEXT_OF_CQT) { // filters as long as their lowest note wants, up to twice that in a frame;
-                                             // and a halving's filter reaches 200 samples of its own rate
+        if (own == ANALYZE_CONTEXT_OF_CQT) {
             const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s, WT_CQT_FULL);
-            const int steps = c.bins_per_octave ? c.bins_per_octave : 12;
-            const double fmin_hz = c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ;
-            const double asked = ceil((double)(c.n_bins ? c.n_bins : 84) / steps);
-            const double octaves = fmin(asked, ceil(log2(fmax(1, rate_hz / fmin_hz)))); // more are refused
-            const double longest = 1.5 * steps * rate_hz / fmin_hz;
-            own = 24 + (int64_t)(2 * longest + 256 * exp2(octaves)) / analyze_hop(o); // 24: what CENS smooths over
+            own = 24 + reach_of_cqt(&c, rate_hz) / analyze_hop(o); // 24: what CENS smooths over
         }
+        const int64_t late = o->features[k]->flow ? analyze_flow_reach(&s, o->features[k]->flow) : 0;
+        if (late) own += late / analyze_hop(o) + 2;
         if (o->features[k]->reach) own += o->features[k]->reach(&s) / analyze_hop(o) + 2;
         if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;
         if (o->features[k]->of) own += ANALYZE_CONTEXT; // of nine columns
@@ -130,13 +150,30 @@ static void shape_tiles(analyze_walk *w)
 
 // ---- columns
 
-/// The walk's options with the features that go in tiles alone.
+static const analyze_feature *tiled_feature(const analyze_feature *f) { return is_late(f) ? f->of : f; }
+
+static int n_arrays_of(const analyze_feature *f) { return f->n_arrays ? f->n_arrays : 1; }
+
+/// Which of a tile's arrays is the feature's first; n_features stands behind those that were there.
+static int first_array(const analyze_options *tiled, const analyze_feature *f, int *which)
+{
+    int first = 0;
+    for (*which = 0; *which < tiled->n_features && tiled->features[*which] != f; ++*which)
+        first += n_arrays_of(tiled->features[*which]);
+    return first;
+}
+
+/// The walk's options with the features that go in tiles alone, each once.
 static analyze_options tiled_options(const analyze_options *o)
 {
     analyze_options tiled = *o;
+    int at;
     tiled.n_features = 0;
-    for (int k = 0; k < o->n_features; k++)
-        if (o->features[k]->tiles == ANALYZE_TILES) tiled.features[tiled.n_features++] = o->features[k];
+    for (int k = 0; k < o->n_features; k++) {
+        if (o->features[k]->tiles != ANALYZE_TILES) continue;
+        first_array(&tiled, tiled_feature(o->features[k]), &at);
+        if (at == tiled.n_features) tiled.features[tiled.n_features++] = tiled_feature(o->features[k]);
+    }
     return tiled;
 }
 
@@ -163,7 +200,7 @@ static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_re
     const int64_t hop = analyze_hop(tiled), least = 4 * (int64_t)analyze_n_fft(tiled) + 32 * hop;
     const int64_t n = w->n > least ? w->n - (w->n - least) / hop * hop : w->n;
     memset(w->pcm, 0, sizeof *w->pcm * (size_t)(w->room * w->channels));
-    for (int c = 0; c < w->channels; c++) w->whole[c].begin = w->whole[c].from = 0, w->whole[c].count = -1;
+    for (int c = 0; c < w->channels; c++) w->whole[c].begin = w->whole[c].from = 0, w->whole[c].n = w->n, w->whole[c].count = -1;
     wt_status status = tiled->n_features ? compute_tile(w, tiled, n, shapes) : WT_OK;
     for (int k = 0; k < shapes->n_arrays; k++) {
         analyze_array *a = &shapes->arrays[k];
@@ -178,9 +215,11 @@ static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_re
 typedef struct sink {
     const analyze_options *tiled;
     const analyze_report *report;
-    analyze_result *tile;
-    int places[ANALYZE_MAX_ARRAYS]; // of a tile's arrays among the whole's
-    analyze_numpy *numpy;           // or a table, or audio
+    analyze_result *tile, *all;      // all: the whole's
+    int places[ANALYZE_MAX_ARRAYS];  // of a tile's arrays among the whole's
+    int sources[ANALYZE_MAX_ARRAYS]; // of the whole's arrays among a tile's, -1 = none
+    const analyze_feature *late[ANALYZE_MAX_ARRAYS]; // slope that the whole's array is to become
+    analyze_numpy *numpy;           // or a table, or audio, or none: to the whole's arrays
     FILE *out;
     int fd;
     wt_audio_writer *writers[2];
@@ -198,6 +237,22 @@ static wt_status write_samples(const sink *s, const analyze_part *part)
     return status;
 }
 
+/// Into the whole's arrays, which are mapped.
+static void gather_columns(const sink *s, const analyze_part *part)
+{
+    for (int k = 0; k < s->all->n_arrays; k++) {
+        if (s->sources[k] < 0) continue;
+        const analyze_array *a = &s->tile->arrays[s->sources[k]], *whole = &s->all->arrays[k];
+        const int64_t step = a->layout == ANALYZE_SAMPLES ? part->hop : 1, from = part->from * step;
+        const int64_t n = analyze_n_columns(a), n_whole = analyze_n_columns(whole);
+        const size_t item = analyze_item_bytes(a->type);
+        const size_t bytes = item * (size_t)(part->count < 0 ? n - from : part->count * step);
+        for (int64_t row = 0; row < analyze_n_rows(a); row++)
+            memcpy((char *)whole->data + (size_t)(row * n_whole + part->first * step) * item,
+                   (const char *)a->data + (size_t)(row * n + from) * item, bytes);
+    }
+}
+
 static wt_status keep_columns(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
 {
     const sink *s = user;
@@ -206,6 +261,8 @@ static wt_status keep_columns(void *user, const analyze_walk *w, int64_t n, cons
         status = write_samples(s, part);
     } else if (!status && s->numpy) {
         status = analyze_numpy_put(s->numpy, s->fd, s->report->result, s->tile, s->places, part);
+    } else if (!status && !s->out) {
+        gather_columns(s, part);
     } else if (!status) {
         const int64_t count = part->count < 0 ? analyze_n_columns(&s->tile->arrays[0]) - part->from : part->count;
         analyze_csv_rows(s->report, s->tile, part->first, part->from, count, s->out);
@@ -226,7 +283,7 @@ static wt_status write_table(analyze_walk *w, sink *s)
 static wt_status write_arrays(analyze_walk *w, sink *s)
 {
     const analyze_result *r = s->report->result;
-    s->numpy = malloc(sizeof *s->numpy);
+    s->numpy = calloc(1, sizeof *s->numpy);
     if (!s->numpy) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
     wt_status status = analyze_numpy_lay(s->report, s->numpy);
     if (!status) status = analyze_walk_along(w, keep_columns, s);
@@ -253,9 +310,43 @@ static wt_status write_parts(analyze_walk *w, sink *s, const char *output)
     return status;
 }
 
+/// The slopes of what was gathered, in place of it.
+static wt_status make_slopes(const sink *s)
+{
+    wt_status status = WT_OK;
+    analyze_result *one = calloc(1, sizeof *one);
+    if (!one) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    one->n_arrays = 1, one->maps = true;
+    for (int k = 0; k < s->all->n_arrays && !status; k++) {
+        if (!s->late[k]) continue;
+        one->arrays[0] = s->all->arrays[k];
+        status = analyze_differentiate(s->late[k], one, 0);
+        s->all->arrays[k] = one->arrays[0];
+    }
+    free(one);
+    return status;
+}
+
+/// All columns into files, and the whole from there, as if it had been held.
+static wt_status write_gathered(analyze_walk *w, sink *s, const char *output)
+{
+    const bool table = s->report->options->format == ANALYZE_CSV && s->tiled->n_features;
+    wt_status status = table ? analyze_csv_check(s->all) : WT_OK;
+    for (int k = 0; k < s->all->n_arrays && !status; k++) {
+        analyze_array *a = &s->all->arrays[k];
+        const size_t bytes = (size_t)analyze_count(a) * analyze_item_bytes(a->type);
+        if (s->sources[k] >= 0) status = analyze_take(true, bytes, a->name, &a->data, &a->mapped);
+    }
+    if (!status && s->tiled->n_features) status = analyze_walk_along(w, keep_columns, s);
+    if (!status && w->n_read == w->n) status = make_slopes(s);
+    if (!status && w->n_read == w->n) status = analyze_write_result(s->report, output);
+    return status;
+}
+
 static wt_status write_to(analyze_walk *w, sink *s, const char *output)
 {
     wt__atomic_file file;
+    if (!s->tiled->n_features || !analyze_writes_tiles(s->report->options, output)) return write_gathered(w, s, output);
     if (s->report->options->format == ANALYZE_AUDIO) return write_parts(w, s, output);
     if (!strcmp(output, "-")) {
         s->out = stdout;
@@ -283,18 +374,24 @@ static wt_status write_to(analyze_walk *w, sink *s, const char *output)
 
 // ---- one file
 
-/// All arrays in the features' order: those in tiles from `shapes`, without data, the others from `gathered`.
-static void collect(const analyze_walk *w, const analyze_result *gathered, const analyze_result *shapes,
-                    analyze_result *all, int places[ANALYZE_MAX_ARRAYS])
+/// All arrays in the features' order: those in tiles from `shapes`, without data, the others from `gathered`, which are
+/// empty then.
+static void collect(const analyze_walk *w, analyze_result *gathered, const analyze_result *shapes, sink *s)
 {
-    int at = 0;
     for (int k = 0; k < w->options->n_features; k++) {
         const analyze_feature *f = w->options->features[k];
-        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->n_arrays ? f->n_arrays : 1;
+        const bool tiled = f->tiles == ANALYZE_TILES;
+        int which;
+        const int first = first_array(s->tiled, tiled_feature(f), &which);
+        const int count = tiled ? n_arrays_of(f) : gathered[k].n_arrays;
         for (int i = 0; i < count; i++) {
-            if (f->tiles == ANALYZE_TILES) places[at] = all->n_arrays;
-            all->arrays[all->n_arrays++] = f->tiles == ANALYZE_TILES ? shapes->arrays[at++] : gathered[k].arrays[i];
+            const int at = s->all->n_arrays++;
+            s->all->arrays[at] = tiled ? shapes->arrays[first + i] : gathered[k].arrays[i];
+            s->sources[at] = tiled ? first + i : -1;
+            s->late[at] = is_late(f) ? f : NULL;
+            if (tiled) s->places[first + i] = at;
         }
+        gathered[k].n_arrays = 0;
     }
 }
 
@@ -304,24 +401,29 @@ static wt_status run_once(analyze_walk *w, const char *output)
     const analyze_options tiled = tiled_options(w->options);
     const size_t n_features = (size_t)w->options->n_features;
     analyze_result *results = calloc(3 + n_features, sizeof *results), *gathered = results + 3; // shapes, all, a tile
-    sink s = {.tiled = &tiled, .tile = results + 2};
-    wt_status status = results ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    sink *s = calloc(1, sizeof *s);
+    wt_status status = results && s ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
     w->n_frames = analyze_frames(w->options, w->n);
+    w->keep_samples = w->options->format == ANALYZE_PNG;
     if (!status) status = analyze_whole_learn(w, gathered);
     if (!status) status = probe(w, &tiled, results);
     const analyze_report report = {.options = w->options,
                                    .result = results + 1,
                                    .input = w->path,
+                                   .pcm = w->samples,
                                    .n = w->n,
                                    .rate_hz = w->rate_hz,
                                    .channels = w->channels};
-    s.report = &report;
     if (!status && w->n_read == w->n) {
-        collect(w, gathered, results, results + 1, s.places);
-        status = tiled.n_features ? write_to(w, &s, output) : analyze_write_result(&report, output);
+        s->tiled = &tiled, s->tile = results + 2, s->all = results + 1, s->report = &report;
+        collect(w, gathered, results, s);
+        status = write_to(w, s, output);
     }
     for (size_t k = 0; results && k < n_features; k++) analyze_result_free(&gathered[k]);
-    free(results);
+    if (results) analyze_result_free(results + 1);
+    if (w->samples) munmap(w->samples, sizeof *w->samples * (size_t)w->n);
+    w->samples = NULL;
+    free(results), free(s);
     return status;
 }
 

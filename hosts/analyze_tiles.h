@@ -3,7 +3,7 @@
 #ifndef WT_ANALYZE_TILES_H
 #define WT_ANALYZE_TILES_H
 
-#include "analyze.h"
+#include "analyze_run.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,9 +14,9 @@ extern "C" {
 int analyze_tile(const analyze_options *options); ///< samples
 /// How many samples the features will see of a channel.  [worker]
 WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
-/// Can these features of a long file go to this output so? And do tiles cost them no more than the whole does? Others
-/// are held up to ANALYZE_HELD tiles.
-bool analyze_goes_in_tiles(const analyze_options *options, const char *output);
+/// Can this output be written tile by tile? Else the arrays are gathered in files before. And do tiles cost the features
+/// no more than the whole does? Others are held up to ANALYZE_HELD tiles.
+bool analyze_writes_tiles(const analyze_options *options, const char *output);
 bool analyze_tiles_are_cheap(const analyze_options *options);
 enum { ANALYZE_HELD = 8 };
 /// One file of about `n` samples, tile by tile. Errors: as for a whole file.  [worker]
@@ -51,6 +51,8 @@ typedef struct analyze_walk {
     float *pcm;              // [channels][room]
     int64_t room;
     int64_t n_read, n_repaired; // samples that there were; those of them that were not finite
+    bool keep_samples;          // of the first channel, [n], mapped
+    float *samples;
 } analyze_walk;
 
 /// `n` samples of the walk's pcm: the frames `first` .. of the signal, `count` of them or, of the last tile (count -1),

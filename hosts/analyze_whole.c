@@ -1,6 +1,7 @@
 // What tiles must know of their whole signal: its loudest band, its tuning, found on walks along the tiles before the
 // one that makes columns; and rows, a number a frame, gathered from all tiles for features that are made of one.
 
+#include "analyze_features.h"
 #include "analyze_sound.h"
 #include "analyze_tiles.h"
 
@@ -50,6 +51,16 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
         make_feature(w, s, plain ? analyze_precise_bands() : analyze_bands_of_peak(), options, &bands);
     if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
     analyze_result_free(&bands);
+    return status;
+}
+
+/// Of bins in decibels.
+static wt_status learn_bins(const analyze_walk *w, analyze_signal s, const analyze_part *part, float *most)
+{
+    analyze_result bins = {.n_arrays = 0};
+    wt_status status = make_feature(w, s, analyze_bins_of_peak(), *s.options, &bins);
+    if (!status) keep_largest(&bins.arrays[0], 0, analyze_n_rows(&bins.arrays[0]), part, most);
+    analyze_result_free(&bins);
     return status;
 }
 
@@ -103,6 +114,7 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
         if (!l->pass && l->needs & ANALYZE_NEED_BAND) status = learn_bands(w, s, part, false, &whole->band_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
             status = learn_bands(w, s, part, true, &whole->onset_peak);
+        if (!status && !l->pass && l->needs & ANALYZE_NEED_BIN) status = learn_bins(w, s, part, &whole->bin_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
             status = learn_contrast(w, s, part, whole->contrast_db);
         if (!status) status = learn_tunings(w, s, part, l->tunings[c]);
@@ -133,7 +145,7 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
     for (int c = 0; c < w->channels && !status; c++) {
         analyze_whole *whole = &w->whole[c];
         whole->onset_peak = 0;
-        whole->band_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
+        whole->band_db = whole->bin_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
         status = make_tunings(w, needs, l.tunings[c]);
     }
     const analyze_signal as_a_whole = {.options = w->options, .rate_hz = w->rate_hz, .n = w->n};
@@ -203,23 +215,10 @@ static wt_status gather_columns(const analyze_walk *w, const analyze_signal *s, 
     return status;
 }
 
-/// A file that is gone when it is closed.
-static wt_status open_spill(FILE **file)
-{
-    char path[4096];
-    const char *folder = getenv("TMPDIR"); // /tmp is often memory
-    snprintf(path, sizeof path, "%s/warptone-XXXXXX", folder ? folder : "/var/tmp");
-    const int fd = mkstemp(path);
-    if (fd >= 0) unlink(path);
-    *file = fd < 0 ? NULL : fdopen(fd, "w+b");
-    if (!*file && fd >= 0) close(fd);
-    return *file ? WT_OK : wt_fail(WT_ERR_FILE, "%s: cannot be made: %s", path, strerror(errno));
-}
-
 static wt_status gather_samples(const analyze_signal *s, const analyze_part *part, row *r)
 {
     const int64_t begin = part->from * part->hop, end = part->count < 0 ? s->n : begin + part->count * part->hop;
-    wt_status status = r->spilled ? WT_OK : open_spill(&r->spilled);
+    wt_status status = r->spilled ? WT_OK : analyze_spill_open(&r->spilled);
     if (!status && fwrite(s->pcm + begin, sizeof(float), (size_t)(end - begin), r->spilled) != (size_t)(end - begin))
         status = wt_fail(WT_ERR_FILE, "samples for a while: cannot be written: %s", strerror(errno));
     r->n += end - begin;
@@ -270,7 +269,9 @@ static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f,
                                 analyze_result *result)
 {
     s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
+    w->place->maps = true;
     wt_status status = w->place->device && f->on_gpu ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
+    w->place->maps = false;
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     return f->finish ? f->finish(&s, r->values, r->n, result) : f->compute(&s, result);
 }
@@ -281,9 +282,11 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *feature, c
     analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);
     wt_status status = parts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays", f->name);
     const int channels = f->tiles == ANALYZE_OF_FILE ? 1 : w->channels;
+    result->maps = true;
     for (int c = 0; c < channels && !status; c++) {
         analyze_signal s = analyze_tile_signal(w, w->n, c);
         row *r = &g->rows[c][f->base];
+        parts[c].maps = true;
         status = map_spill(r);
         if (!status && f->base == ANALYZE_BASE_SAMPLES)
             status = finish_samples(w, f, s, r, &parts[c]);
@@ -294,6 +297,15 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *feature, c
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);
     free(parts);
+    return status;
+}
+
+/// The first channel's, for the walk.
+static wt_status keep_samples(analyze_walk *w, row *r)
+{
+    wt_status status = map_spill(r);
+    w->samples = status ? NULL : r->values;
+    r->values = NULL; // the mapping stays when its file is closed
     return status;
 }
 
@@ -308,11 +320,13 @@ wt_status analyze_whole_learn(analyze_walk *w, analyze_result *gathered)
         g.wanted[o->features[k]->base] = true;
         any = any || o->features[k]->base != ANALYZE_BASE_NONE;
     }
+    if (w->keep_samples) any = g.wanted[ANALYZE_BASE_SAMPLES] = true;
     w->n_read = w->n;
     wt_status status = g.rows ? learn_all(w, needs) : wt_fail(WT_ERR_NO_MEMORY, "analyze: rows");
     if (!status && any && w->n_read == w->n) status = analyze_walk_along(w, gather, &g);
     for (int k = 0; k < o->n_features && !status && w->n_read == w->n; k++)
         if (o->features[k]->tiles != ANALYZE_TILES) status = finish(w, o->features[k], &g, &gathered[k]);
+    if (!status && w->keep_samples && w->n_read == w->n) status = keep_samples(w, &g.rows[0][ANALYZE_BASE_SAMPLES]);
     for (int k = 0; g.rows && k < w->channels * ANALYZE_BASES; k++)
         row_free(&g.rows[k / ANALYZE_BASES][k % ANALYZE_BASES]);
     free(g.rows);

@@ -1,4 +1,5 @@
 #include "analyze_options.h"
+#include "analyze_run.h"
 #include "command.h"
 #include "interrupt.h"
 #include "process_report.h"
@@ -19,7 +20,7 @@ static int print_help(const wt_option *options, int n)
            "or a folder, OUT is a folder that mirrors them. Defaults are librosa's: 22050 Hz mono, 2048 / 512.\n\n"
            "features:\n");
     for (int k = 0; k < analyze_n_features(); k++)
-        printf("  %-17s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
+        printf("  %-18s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
     wt_options_print(stdout, options, n);
     printf("\nexamples:\n"
            "  warptone analyze -f logmel --rate 16000 --n-fft 400 --hop 160 --n-mels 80 speech.wav speech.npy\n"

@@ -14,6 +14,7 @@ enum {
 enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
 enum { MAX_OPTIONS = 11, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
+enum { WGMMA, SLICES, N_SLICED }; ///< kernels whose blocks have slices of columns
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -30,9 +31,8 @@ struct wt__mm_cuda {
     variant *variants;
     wt__mm_library *library; ///< NULL: not there, or not wanted
     wt_pool *pool;           ///< of what follows
-    wt_pool_arena *memory;
-    uintptr_t partial; ///< of matmul_wgmma's slices, taken by the first prepare
-                       ///< that needs it
+    wt_pool_arena *memory[N_SLICED];
+    uintptr_t partial[N_SLICED]; ///< where sums of slices meet, taken by the first prepare that needs it
 };
 
 /// How a product is computed.
@@ -42,6 +42,7 @@ typedef struct plan {
     wt_launch launch;
     wt__mm_wgmma_shape wgmma; ///< of matmul_wgmma; zeros for another kernel
     int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
+    int n_slices;             ///< of matmul_slices; 0 for another kernel
 } plan;
 
 /// Where a partition has no room for clusters the library's kernels fail when
@@ -74,7 +75,7 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
         cuda->variants = next;
     }
     wt__mm_library_destroy(cuda->library);
-    wt_pool_arena_destroy(cuda->memory, NULL);
+    for (int k = 0; k < N_SLICED; k++) wt_pool_arena_destroy(cuda->memory[k], NULL);
     wt_pool_destroy(cuda->pool);
     free(cuda);
 }
@@ -101,22 +102,22 @@ wt_status wt__mm_take_memory(const wt_matmul_config *config, size_t bytes, wt_po
 }
 
 /// Where the sums of slices meet: zeros.
-static wt_status take_partial(wt__mm_cuda *c)
+static wt_status take_partial(wt__mm_cuda *c, int of)
 {
-    const size_t bytes = wt__mm_wgmma_partial_bytes(c->n_sms);
+    const size_t bytes = of == WGMMA ? wt__mm_wgmma_partial_bytes(c->n_sms) : wt__mm_slices_partial_bytes();
     void *zeros = calloc(1, bytes);
     wt_stream *stream = NULL;
     if (!zeros) return wt_fail(WT_ERR_NO_MEMORY, "matmul: %zu bytes", bytes);
-    wt_status status = wt__mm_take_memory(&c->config, bytes, &c->pool, &c->memory, &c->partial);
+    wt_status status = wt__mm_take_memory(&c->config, bytes, &c->pool, &c->memory[of], &c->partial[of]);
     if (!status) status = wt_stream_create(c->config.device, NULL, &stream);
-    if (!status) status = wt_pool_arena_upload(c->memory, stream, c->partial, zeros, bytes);
+    if (!status) status = wt_pool_arena_upload(c->memory[of], stream, c->partial[of], zeros, bytes);
     if (!status) status = wt_stream_synchronize(stream);
     wt_stream_destroy(stream);
     free(zeros);
     if (!status) return WT_OK;
-    wt_pool_arena_destroy(c->memory, NULL);
-    c->memory = NULL;
-    c->partial = 0;
+    wt_pool_arena_destroy(c->memory[of], NULL);
+    c->memory[of] = NULL;
+    c->partial[of] = 0;
     return status;
 }
 
@@ -493,6 +494,25 @@ static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return launch_tiles(a, s, units, 0, f32 && !tf32 ? 256 : s.rows, p);
 }
 
+/// kernels/matmul/matmul_slices.cu
+static bool plan_slices(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    if (!is_f32(a) || !is_aligned(a) || !wt__mm_slices_takes(a)) return false;
+    const wt__mm_slices_shape s = wt__mm_slices_shape_of(a);
+    if (s.n_tiles * s.n_slices > INT32_MAX || s.shared_bytes > wt_device_get_info(cuda->config.device)->shared_bytes)
+        return false;
+    const option options[] = {{"X", cuda->config.tf32 ? WT_MM_TF32 : WT_MM_F32},
+                              {"PAIR", a->gated ? 2 : 1},
+                              {"X_ROWS", s.x_rows},
+                              {"STAGES", s.stages},
+                              {"ACTIVATION", a->activation}};
+    *p = (plan){.file = "kernels/matmul/matmul_slices.cu", .function = "matmul_slices", .n_slices = s.n_slices};
+    write_options(p, options, 5);
+    p->launch = (wt_launch){
+        .grid = {(int)s.n_tiles * s.n_slices}, .block = {s.threads}, .shared_bytes = s.shared_bytes};
+    return true;
+}
+
 // ---- the rest
 
 static void plan_any(wt_mm_args *a, plan *p)
@@ -507,8 +527,8 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_thin(cuda, a, p) ||
-        plan_few(cuda, a, p) || plan_skinny(cuda, a, p))
+    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_slices(cuda, a, p) ||
+        plan_thin(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p))
         return;
     plan_any(a, p);
 }
@@ -574,9 +594,14 @@ static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel,
         wt_status status = fill_few(cuda->config.device, a, p->few_warps, &f);
         return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(f), 1);
     }
+    if (p->n_slices) {
+        wt_mm_slices_args s;
+        wt__mm_slices_fill(a, p->n_slices, cuda->partial[SLICES], &s);
+        return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(s), 1);
+    }
     if (!p->wgmma.columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
     wt_mm_wgmma_args w;
-    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, cuda->partial, &w);
+    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, cuda->partial[WGMMA], &w);
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
 }
 
@@ -615,7 +640,8 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
     }
     choose(cuda, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
-    if (!status && p.wgmma.n_slices > 1 && !cuda->partial) status = take_partial(cuda);
+    if (!status && p.wgmma.n_slices > 1 && !cuda->partial[WGMMA]) status = take_partial(cuda, WGMMA);
+    if (!status && p.n_slices > 1 && !cuda->partial[SLICES]) status = take_partial(cuda, SLICES);
     return status || !stream ? status : launch(cuda, stream, kernel, &p, &a);
 }
 

@@ -57,6 +57,21 @@ size_t wt__mm_wgmma_partial_bytes(int n_sms);
 WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, const wt__mm_wgmma_shape *shape,
                                        uintptr_t partial, wt_mm_wgmma_args *filled);
 
+/// How matmul_slices.cu is compiled and launched for a product of F32 by F32: matmul_slices.c.
+typedef struct wt__mm_slices_shape {
+    int x_rows, stages, threads; ///< rows of x a block, stages of shared memory
+    int64_t n_tiles;
+    int n_slices;
+    size_t shared_bytes;
+} wt__mm_slices_shape;
+/// Has it as many rows of x as matmul_slices is for?
+bool wt__mm_slices_takes(const wt_mm_args *args);
+/// `args` gets the numbers of its tiles.
+wt__mm_slices_shape wt__mm_slices_shape_of(wt_mm_args *args);
+/// Bytes of memory, zeros at first, in which the sums of slices meet: of any product.
+size_t wt__mm_slices_partial_bytes(void);
+void wt__mm_slices_fill(const wt_mm_args *args, int n_slices, uintptr_t partial, wt_mm_slices_args *filled);
+
 /// Memory of the partition's quota, from a pool that the first call creates.
 WT_CHECKED wt_status wt__mm_take_memory(const wt_matmul_config *config, size_t bytes, wt_pool **pool,
                                         wt_pool_arena **arena, uintptr_t *address);

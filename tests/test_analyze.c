@@ -188,7 +188,7 @@ static void pictures_are_written(void **state)
     free(bytes);
     assert_int_equal(analyze_runf("-f tempo %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "none.png")),
                      2);
-    assert_non_null(strstr(analyze_out, "tempo is a number, png draws what changes with time: want csv or json"));
+    assert_non_null(strstr(analyze_out, "tempo has no time, png draws what changes with it: want csv or json"));
 }
 
 /// Numbers, ticks, labels and units beside a panel are those of the axes that it claims to have, pixel by pixel, and a

@@ -59,26 +59,7 @@ static int remove_input(void **state)
 /// Array k of what the options make.
 static npy array_of(void **state, const char *options, int k)
 {
-    npy a;
-    const char *path = test_path(state, "out.npz");
-    if (run(options, path)) fail_msg("%s", analyze_out);
-    assert_ok(npz_read(path, k, &a));
-    return a;
-}
-
-/// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
-static void assert_turned(npy a, const float *want, size_t rows, size_t columns)
-{
-    assert_int_equal(a.n_dims, 2);
-    assert_int_equal(a.shape[0], rows);
-    assert_int_equal(a.shape[1], columns);
-    const size_t item = a.kind == 'c' ? 2 : 1;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++)
-            if (memcmp((float *)a.data + item * (r * columns + c), want + item * (c * rows + r), item * sizeof *want))
-                fail_msg("row %zu, column %zu: %.9g, want %.9g", r, c,
-                         (double)((float *)a.data)[item * (r * columns + c)], (double)want[item * (c * rows + r)]);
-    npy_free(&a);
+    return analyze_array_of(state, options, input, k);
 }
 
 static void constant_q_goes_by_one_spectrogram(void **state)
@@ -92,7 +73,7 @@ static void constant_q_goes_by_one_spectrogram(void **state)
         assert_ok(wt_cqt_create(NULL, &config, N, &cqt));
         assert_int_equal(wt_cqt_frames(cqt, N), FRAMES);
         assert_int_equal(wt_cqt_run(cqt, tones, N, want), WT_OK);
-        assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
+        analyze_assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
         wt_cqt_destroy(cqt);
     }
 }
@@ -116,7 +97,7 @@ static void the_invertible_transform_is_sampled(void **state)
             want[t * 48 + k] = hypotf(x[0] + y[0], x[1] + y[1]);
         }
     for (int t = 10; t + 10 < FRAMES; t++) assert_true(fabsf(want[t * 48 + 12] - 0.2f) < 0.002f); // 220 Hz
-    assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
+    analyze_assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
     wt_nsgt_destroy(nsgt);
     free(points);
 }
@@ -138,7 +119,7 @@ static void peaks_of_spectra_are_pitches(void **state)
     const wt_piptrack_config config = {.rate_hz = RATE_HZ, .n_fft = N_FFT, .fmin_hz = 200, .fmax_hz = 2000};
     assert_ok(wt_piptrack(&config, spectra, FRAMES, want, want + FRAMES * BINS));
     for (int k = 0; k < 2; k++)
-        assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
+        analyze_assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
                       FRAMES);
 }
 
@@ -153,7 +134,7 @@ static void multiples_of_a_frequency_add_up(void **state)
     assert_ok(wt_salience_create(NULL, &config, &plan));
     wt_salience_run(plan, spectra, FRAMES, want);
     wt_salience_destroy(plan);
-    assert_turned(array_of(state, "-f salience" SHORT, 0), want, BINS, FRAMES);
+    analyze_assert_turned(array_of(state, "-f salience" SHORT, 0), want, BINS, FRAMES);
 }
 
 static void bins_are_reassigned(void **state)
@@ -164,7 +145,7 @@ static void bins_are_reassigned(void **state)
     wt_reassigned_run(plan, tones, want);
     wt_reassigned_destroy(plan);
     for (int k = 0; k < 3; k++)
-        assert_turned(array_of(state, "-f reassigned" SHORT, k), want + k * FRAMES * BINS, BINS, FRAMES);
+        analyze_assert_turned(array_of(state, "-f reassigned" SHORT, k), want + k * FRAMES * BINS, BINS, FRAMES);
 }
 
 static void envelope_of(void **state, float *x)
@@ -188,7 +169,7 @@ static void tempi_are_fourier_transformed(void **state)
     wt_stft_destroy(stft);
     npy a = array_of(state, "-f fourier_tempogram", 0);
     assert_int_equal(a.kind, 'c');
-    assert_turned(a, want, TEMPI, (size_t)n_frames);
+    analyze_assert_turned(a, want, TEMPI, (size_t)n_frames);
 }
 
 static void multiples_of_the_tempo_are_weighed(void **state)
@@ -206,7 +187,7 @@ static void multiples_of_the_tempo_are_weighed(void **state)
     for (int t = 0; t < FRAMES; t++)
         wt_tempogram_ratio(RATE_HZ, HOP, rows + t * 384, 384, bpm[t], want + t * WT_TEMPO_RATIOS);
     wt_tempogram_destroy(tempogram), wt_tempo_destroy(tempo);
-    assert_turned(array_of(state, "-f tempo_ratios", 0), want, WT_TEMPO_RATIOS, FRAMES);
+    analyze_assert_turned(array_of(state, "-f tempo_ratios", 0), want, WT_TEMPO_RATIOS, FRAMES);
 }
 
 /// Squares of v - w h.
@@ -291,6 +272,7 @@ static void mel_bands_become_a_signal(void **state)
     wt_mel_inverse_run(plan, spectra, want);
     for (int t = 0; t < FRAMES; t++)
         for (int k = 0; k < BINS; k++) spectra[t * BINS + k] = want[k * FRAMES + t];
+    analyze_assert_turned(array_of(state, "-f mel_to_stft --n-mels 40" SHORT, 0), spectra, BINS, FRAMES);
     wt_mel_inverse_destroy(plan);
     wt_mel_destroy(mel);
     assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, spectra);
@@ -324,8 +306,7 @@ static void short_and_silent_files_work(void **state)
 static void tiles_are_the_whole(void **state)
 {
     static const char *const options =
-        "-f nsgt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim --iterations 2 --n-fft "
-        "512";
+        "-f nsgt,piptrack,salience,fourier_tempogram,tempo_ratios,nmf,griffin_lim --iterations 2 --n-fft 512";
     char tiled[512];
     size_t n_whole, n_tiled;
     snprintf(tiled, sizeof tiled, "%s --tile 2400", options);
@@ -336,6 +317,20 @@ static void tiles_are_the_whole(void **state)
     assert_int_equal(n_whole, n_tiled);
     assert_memory_equal(whole, parts, n_whole);
     free(whole), free(parts);
+}
+
+/// Times of a tile are rounded before the tile's own is added: a last digit. What is NaN is NaN.
+static void times_of_tiles_are_the_signals(void **state)
+{
+    for (int k = 0; k < 3; k++) {
+        npy whole = array_of(state, "-f reassigned" SHORT, k), tiled = array_of(state, "-f reassigned --tile 1000" SHORT, k);
+        assert_true(whole.count == tiled.count && whole.shape[1] == tiled.shape[1]);
+        const float *w = whole.data, *t = tiled.data, bound = k == 1 ? 6e-8f : 0; // one second long
+        for (size_t i = 0; i < whole.count; i++)
+            if (isnan(w[i]) ? !isnan(t[i]) : !(fabsf(w[i] - t[i]) <= bound))
+                fail_msg("array %d, value %zu: %.9g, want %.9g", k, i, (double)t[i], (double)w[i]);
+        npy_free(&whole), npy_free(&tiled);
+    }
 }
 
 static void a_table_has_one_kind_of_column(void **state)
@@ -359,6 +354,7 @@ int main(void)
         cmocka_unit_test(mel_bands_become_a_signal),
         cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(tiles_are_the_whole),
+        cmocka_unit_test(times_of_tiles_are_the_signals),
         cmocka_unit_test(a_table_has_one_kind_of_column),
     };
     if (!find_program(analyze_program, sizeof analyze_program)) return 1;

@@ -3,6 +3,9 @@
 #include "support/npy.h"
 #include "support/testing.h"
 
+#include "../hosts/analyze_write.h"
+
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +100,41 @@ static void columns_have_the_bytes_of_the_whole_signal(void **state)
     assert_tiled(state, "-f rms,flux,logmel", "whole.csv");
 }
 
+/// Of 4 GiB and more sizes and places stand in 64 bits, as python's zipfile reads them.
+static void archives_may_be_larger_than_4_gib(void **state)
+{
+    enum { ROWS = 1025, COLUMNS = 1 << 20, FEW = 1000 };
+    const analyze_options options = {.format = ANALYZE_NPZ};
+    static float zeros[FEW];
+    static analyze_result all;
+    static analyze_numpy archive;
+    const analyze_report report = {.options = &options, .result = &all};
+    const char *path = test_path(state, "wide.npz");
+    all.n_arrays = 2;
+    all.arrays[0] = (analyze_array){.name = "spectrogram", .n_dims = 2, .shape = {ROWS, COLUMNS}};
+    all.arrays[1] = (analyze_array){.name = "rms", .n_dims = 1, .shape = {FEW}, .data = zeros};
+    assert_ok(analyze_numpy_lay(&report, &archive));
+    assert_true(archive.wide && archive.members[1].offset == 4299161793);
+    all.arrays[0] = (analyze_array){.name = "rms2", .n_dims = 1, .shape = {FEW}, .data = zeros};
+    assert_ok(analyze_numpy_lay(&report, &archive)); // it stays wide
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    for (int k = 0; k < 2; k++) assert_ok(analyze_numpy_put_whole(&archive, fd, &all, k));
+    assert_ok(analyze_numpy_finish(&archive, fd, &all));
+    close(fd);
+    char command[9000];
+    snprintf(command, sizeof command,
+             "python3 -c \"import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); "
+             "print([(m.filename, m.file_size, m.header_offset, m.extract_version) for m in z.infolist()], "
+             "z.testzip())\" '%s' 2>&1", path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    const int status = pclose(pipe);
+    if (WEXITSTATUS(status) == 127) skip(); // there is no python3
+    if (strcmp(out, "[('rms2.npy', 4128, 0, 45), ('rms.npy', 4128, 4186, 45)] None\n")) fail_msg("%s", out);
+}
+
 /// What needs the loudest band, a tuning, a state, or frames far beside its own.
 static void columns_that_need_more_have_the_same_bytes(void **state)
 {
@@ -134,7 +172,7 @@ static void separated_parts_have_the_same_samples(void **state)
 static void effects_have_the_same_bytes(void **state)
 {
     char options[8600];
-    assert_tiled(state, "-f filter,fir,preemphasis,deemphasis,savgol,istft,resample,filtfilt,icqt,insgt --edges 1000 --taps 301",
+    assert_tiled(state, "-f filter,fir,preemphasis,deemphasis,savgol,istft,resample,filtfilt,insgt --edges 1000 --taps 301",
                  "whole.npz");
     assert_tiled(state, "-f agc,denoise,filter --channels --edges 300,3400 --band pass", "whole.npz");
     assert_tiled(state, "-f denoise --noise 0.2,0.6 --channels", "whole.wav");
@@ -168,6 +206,8 @@ static void constant_q_is_that_of_the_whole_signal(void **state)
 {
     assert_near(state, "cpu", "longer.wav", "cqt --rate 0", 1e-6);
     assert_near(state, "cpu", "longer.wav", "vqt --rate 0", 1e-6);
+    assert_near(state, "cpu", "longer.wav", "icqt --rate 0", 1e-6);
+    assert_near(state, "cpu", "longer.wav", "icqt --rate 0 --channels --n-bins 48 --fmin 100 --hop 256", 1e-6);
     assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-5);
     assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-5);
     assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 1e-3); // a step of a hundredth, over 41 frames
@@ -191,12 +231,27 @@ static void tiles_end_where_the_file_does(void **state)
     assert_same_files(o.whole, o.tiled, "what needs more");
 }
 
-static void formats_that_need_the_whole_signal_say_so(void **state)
+/// Formats that are not written tile by tile, and slopes of what goes on from tile to tile: from files between.
+static void formats_of_the_whole_signal_have_the_same_bytes(void **state)
+{
+    assert_tiled(state, "-f mel,pcen,rms,beats,tempo", "whole.json");
+    assert_tiled(state, "-f stft,hpss,rms --channels --n-fft 512", "whole.json");
+    assert_tiled(state, "-f logmel,beats,yin,hpss,split --width 600 --height 200", "whole.png");
+    assert_tiled(state, "-f resample,tuning,loudness --width 600 --height 200", "whole.png");
+    assert_tiled(state, "-f filter --edges 1000 --width 600 --height 200", "whole.png");
+    assert_tiled(state, "-f pyin,rms", "whole.csv");
+    assert_tiled(state, "-f pcen_delta2,pcen,pcen_delta,rms", "whole.npz");
+    assert_tiled(state, "-f pcen_delta --channels", "whole.npy");
+}
+
+static void what_no_table_holds_is_refused(void **state)
 {
     char in[4096];
     snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
-    assert_int_equal(run("cpu", "-f mel --tile 500", in, test_path(state, "x.json")), 2);
-    assert_non_null(strstr(out, "json takes the signal whole: 66189 samples, want at most 32000 (64 of --tile)"));
+    assert_int_equal(run("cpu", "-f mel,beats --tile 500", in, test_path(state, "x.csv")), 2);
+    assert_non_null(strstr(out, "csv holds one table, mel and beats make two"));
+    assert_int_equal(run("cpu", "-f mel --channels --tile 500", in, test_path(state, "x.png")), 2);
+    assert_non_null(strstr(out, "png draws one channel, not 2"));
 }
 
 /// A tile has room for the filters of octaves that there are, not of those that are refused.
@@ -227,6 +282,17 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "longer.wav", "chroma_cqt --rate 0", 4e-5); // of those, see above
     assert_near(state, "cuda", "longer.wav", "tonnetz --rate 0", 4e-5);
     assert_near(state, "cuda", "longer.wav", "chroma_cens --rate 0", 1e-3);
+    assert_near(state, "cuda", "long.wav", "spectrogram_db --channels", 2e-6);
+    assert_near(state, "cuda", "long.wav", "median --kernel 31", 0);
+    assert_near(state, "cuda", "long.wav", "median_spectrogram --kernel 9", 2e-6);
+    assert_near(state, "cuda", "long.wav", "residual --margin 2", 4e-6);
+    assert_near(state, "cuda", "long.wav", "tempos", 1e-9);
+    assert_near(state, "cuda", "long.wav", "tempo_ratios", 1e-5);
+    assert_near(state, "cuda", "long.wav", "fourier_tempogram", 1e-4);
+    assert_near(state, "cuda", "longer.wav", "icqt --rate 0", 4e-6);
+    assert_near(state, "cuda", "long.wav", "nsgt", 0); // all samples at once, as of the whole
+    assert_near(state, "cuda", "long.wav", "insgt", 0);
+    assert_near(state, "cuda", "long.wav", "time_stretch --speed 1.25", 0);
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
@@ -239,6 +305,8 @@ static void cuda_gives_the_same_in_tiles(void **state)
     snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
     run_both(state, "cuda", "-f pyin", "whole.npz", &o);
     assert_same_files(o.whole, o.tiled, "pyin");
+    run_both(state, "cuda", "-f rms,beats,pyin", "whole.json", &o);
+    assert_same_files(o.whole, o.tiled, "what is gathered for json");
 }
 
 /// Two channels at another rate, with a remainder by every hop, so that tiles begin within the resampler's blocks;
@@ -268,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_the_bytes_of_the_whole_signal),
+        cmocka_unit_test(archives_may_be_larger_than_4_gib),
         cmocka_unit_test(columns_that_need_more_have_the_same_bytes),
         cmocka_unit_test(what_is_gathered_has_the_same_bytes),
         cmocka_unit_test(separated_parts_have_the_same_samples),
@@ -276,7 +345,8 @@ int main(void)
         cmocka_unit_test(mfcc_is_that_of_the_whole_signal),
         cmocka_unit_test(constant_q_is_that_of_the_whole_signal),
         cmocka_unit_test(tiles_end_where_the_file_does),
-        cmocka_unit_test(formats_that_need_the_whole_signal_say_so),
+        cmocka_unit_test(formats_of_the_whole_signal_have_the_same_bytes),
+        cmocka_unit_test(what_no_table_holds_is_refused),
         cmocka_unit_test(octaves_that_do_not_exist_are_refused),
         cmocka_unit_test(cuda_gives_the_same_in_tiles),
     };

@@ -337,14 +337,20 @@ static void a_pause_begins_with_the_step(void **state)
 
 // ---- other shares
 
-/// A resize moves the streams; a session goes on, and what it had recorded on the processors of before it records anew.
+/// lending_config's partitions of other sizes.
+static const wt_partition_config less[] = {
+    {.name = "speech", .tier = WT_TIER_GUARANTEED, .sm_share = 0.25, .lends = true},
+    {.name = "llm", .borrows = true},
+};
+
+/// A resize moves the streams; a session goes on, also in a finer cut and back, and what it had recorded on the
+/// processors of before it records anew.
 static void a_session_follows_a_resize(void **state)
 {
-    enum { N = 30, GUESSES = 5, ROUNDS = 3 };
-    static const wt_partition_config less[] = {
-        {.name = "speech", .tier = WT_TIER_GUARANTEED, .sm_share = 0.25, .lends = true},
-        {.name = "llm", .borrows = true}};
-    static const wt_layout_config other = {.partitions = less, .n_partitions = 2};
+    enum { N = 30, GUESSES = 5, ROUNDS = 4 };
+    static const wt_layout_config other = {.partitions = less, .n_partitions = 2},
+                                  finer = {.partitions = less, .n_partitions = 2, .fine = true};
+    const wt_layout_config *const layouts[ROUNDS] = {&lending_config, &other, &finer, &lending_config};
     fixture f = open_fixture(state, &lending_config);
     listener alone = {.n = 0};
     run_alone(&f, N, &alone);
@@ -353,8 +359,8 @@ static void a_session_follows_a_resize(void **state)
         listener l = {.n = 0};
         int32_t next[GUESSES];
         assert_ok(wt_device_synchronize(f.device));
-        if (round) assert_ok(wt_layout_resize(f.layout, round == 1 ? &other : &lending_config));
-        assert_int_equal(facts_of(f.layout).generation, 1 + round);
+        if (round) assert_ok(wt_layout_resize(f.layout, layouts[round]));
+        assert_int_equal(info_of(f.llms).generation, 1 + round);
         assert_ok(wt_partition_idle(f.lender, round == ROUNDS - 1));
         run(session, N, &l);
         assert_memory_equal(l.ids, alone.ids, sizeof *l.ids * N);
@@ -392,9 +398,23 @@ static uint64_t refused(const wt_device *device)
     return counts.n_refused;
 }
 
+/// A session that was made in another layout wants a step before the device is armed.
+static void resize(const fixture *f, wt_llm_session *session, const wt_layout_config *layout)
+{
+    assert_ok(wt_device_synchronize(f->device));
+    assert_ok(wt_layout_resize(f->layout, layout));
+    assert_ok(wt_device_arm(f->device));
+    if (group_backend == WT_BACKEND_CUDA) {
+        assert_int_equal(wt_llm_decode(session, 1), WT_ERR_ARMED);
+        assert_non_null(strstr(wt_last_error(), "llm: partition llm was resized"));
+    }
+    assert_ok(wt_device_disarm(f->device));
+    assert_ok(wt_llm_decode(session, 1));
+}
+
 /// Everything a session may be asked for, while the device is armed: prompts of all lengths, steps, guesses, steps of
 /// several sequences. A session that comes late is refused and made in a quiesce.
-static void an_armed_device_refuses_nothing_a_session_needs(void **state)
+static void ask_an_armed_device(void **state, const wt_layout_config *resized)
 {
     enum { N = 30, SEQUENCES = 5 };
     fixture f = open_fixture(state, &lending_config);
@@ -410,6 +430,7 @@ static void an_armed_device_refuses_nothing_a_session_needs(void **state)
             .device = f.device, .partition = f.llms, .n_positions = MOST, .n_batch = 150, .n_sequences = SEQUENCES},
         &session));
     for (int k = 0; k < MOST; k++) ids[k] = k * 37 % VOCAB;
+    if (resized) resize(&f, session, resized);
     assert_ok(wt_device_arm(f.device));
     const uint64_t before = refused(f.device);
     for (int n = 1; n <= 310; n += n < 40 ? 1 : 27) {
@@ -443,6 +464,14 @@ static void an_armed_device_refuses_nothing_a_session_needs(void **state)
     wt_llm_session_destroy(session);
     assert_ok(wt_device_disarm(f.device));
     close_fixture(&f);
+}
+
+static void an_armed_device_refuses_nothing_a_session_needs(void **state) { ask_an_armed_device(state, NULL); }
+
+static void an_armed_device_refuses_nothing_after_a_resize_and_a_step(void **state)
+{
+    const wt_layout_config config = {.partitions = less, .n_partitions = 2, .fine = true};
+    ask_an_armed_device(state, &config);
 }
 
 /// Streams of the primary context that exist, and what was launched on them.
@@ -530,6 +559,7 @@ int main(void)
         IN_FOLDER(the_memory_quota_holds), IN_FOLDER(the_share_of_time_holds), IN_FOLDER(a_run_stops_within_a_step),   \
         IN_FOLDER(a_pause_begins_with_the_step), IN_FOLDER(a_session_follows_a_resize),                                \
         IN_FOLDER(an_armed_device_refuses_nothing_a_session_needs),                                                    \
+        IN_FOLDER(an_armed_device_refuses_nothing_after_a_resize_and_a_step),                                          \
         IN_FOLDER(nothing_is_launched_in_the_primary_context)
     const struct CMUnitTest cpu[] = {TENANTS}, cuda[] = {TENANTS};
     return cmocka_run_group_tests_name("tenant on the CPU", cpu, group_on_cpu, NULL) +

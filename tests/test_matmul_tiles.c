@@ -1,43 +1,31 @@
-// Products of many rows of x (matmul_wgmma, matmul_tiles) on both backends: sides that are no multiples of a tile or a
-// step, every epilogue, batches, experts, exact sums.
+// Products of many rows of x (matmul_wgmma, matmul_tiles, matmul_slices) on both backends: sides that are no multiples
+// of a tile or a step, every epilogue, batches, experts, exact sums.
 #include "support/matmul_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SILU WT_ACTIVATION_SILU
+#define OF(type, out, n_rows, n_columns, n_x)                                                                          \
+    .w = type, .x = type, .y = out, .rows = n_rows, .columns = n_columns, .m = n_x
 
 static void ragged_sides(void **state)
 {
     static const problem problems[] = {
-        {.w = BF16, .x = BF16, .y = F32, .rows = 256, .columns = 64, .m = 256},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 300, .columns = 200, .m = 129},
-        {.w = BF16, .x = BF16, .y = F32, .rows = 37, .columns = 8, .m = 300},
-        {.w = F16, .x = F16, .y = F16, .rows = 129, .columns = 1032, .m = 191},
-        {.w = F16, .x = F16, .y = F32, .rows = 515, .columns = 328, .m = 130, .strides = true},
-        {.w = I8,
-         .scaling = WT_SCALING_ROW,
-         .x = I8,
-         .x_scales = true,
-         .y = BF16,
-         .rows = 300,
-         .columns = 208,
-         .m = 150},
-        {.w = I8, .x = I8, .y = F32, .rows = 64, .columns = 1040, .m = 135},
-        {.w = E4M3, .scaling = WT_SCALING_TENSOR, .x = E4M3, .y = BF16, .rows = 260, .columns = 400, .m = 140},
-        {.w = E4M3,
-         .scaling = WT_SCALING_ROW,
-         .x = E4M3,
-         .x_scales = true,
-         .y = F32,
-         .rows = 130,
-         .columns = 1040,
-         .m = 133},
-        {.w = E4M3, .x = E4M3, .y = F16, .rows = 33, .columns = 16, .m = 257},
-        {.w = F32, .x = F32, .y = F32, .rows = 256, .columns = 64, .m = 256},
-        {.w = F32, .x = F32, .y = F32, .rows = 300, .columns = 204, .m = 129},
-        {.w = F32, .x = F32, .y = BF16, .rows = 37, .columns = 4, .m = 300, .strides = true},
-        {.w = F32, .x = F32, .y = F32, .rows = 515, .columns = 1036, .m = 17, .strides = true},
+        {OF(BF16, F32, 256, 64, 256)},
+        {OF(BF16, BF16, 300, 200, 129)},
+        {OF(BF16, F32, 37, 8, 300)},
+        {OF(F16, F16, 129, 1032, 191)},
+        {OF(F16, F32, 515, 328, 130), .strides = true},
+        {OF(I8, BF16, 300, 208, 150), .scaling = WT_SCALING_ROW, .x_scales = true},
+        {OF(I8, F32, 64, 1040, 135)},
+        {OF(E4M3, BF16, 260, 400, 140), .scaling = WT_SCALING_TENSOR},
+        {OF(E4M3, F32, 130, 1040, 133), .scaling = WT_SCALING_ROW, .x_scales = true},
+        {OF(E4M3, F16, 33, 16, 257)},
+        {OF(F32, F32, 256, 64, 256)},
+        {OF(F32, F32, 300, 204, 129)},
+        {OF(F32, BF16, 37, 4, 300), .strides = true},
+        {OF(F32, F32, 515, 1036, 17), .strides = true},
     };
     SOLVE_ALL(device_of(state), problems);
 }
@@ -45,101 +33,19 @@ static void ragged_sides(void **state)
 static void epilogues(void **state)
 {
     static const problem problems[] = {
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 260,
-         .columns = 136,
-         .m = 140,
-         .bias = true,
-         .activation = WT_ACTIVATION_GELU},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 260,
-         .columns = 136,
-         .m = 140,
-         .add = true,
-         .activation = WT_ACTIVATION_RELU},
-        {.w = F16,
-         .x = F16,
-         .y = F16,
-         .rows = 260,
-         .columns = 136,
-         .m = 140,
-         .bias = true,
-         .add = true,
-         .strides = true},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 150, .columns = 136, .m = 140, .n_parts = 3, .bias = true},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 150,
-         .columns = 136,
-         .m = 140,
-         .n_parts = 4,
-         .activation = WT_ACTIVATION_GELU_TANH},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 150,
-         .columns = 136,
-         .m = 140,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU,
-         .bias = true},
-        {.w = F16,
-         .x = F16,
-         .y = F32,
-         .rows = 300,
-         .columns = 72,
-         .m = 180,
-         .n_parts = 2,
-         .gated = true,
+        {OF(BF16, BF16, 260, 136, 140), .bias = true, .activation = WT_ACTIVATION_GELU},
+        {OF(BF16, F32, 260, 136, 140), .add = true, .activation = WT_ACTIVATION_RELU},
+        {OF(F16, F16, 260, 136, 140), .bias = true, .add = true, .strides = true},
+        {OF(BF16, BF16, 150, 136, 140), .n_parts = 3, .bias = true},
+        {OF(BF16, F32, 150, 136, 140), .n_parts = 4, .activation = WT_ACTIVATION_GELU_TANH},
+        {OF(BF16, BF16, 150, 136, 140), .n_parts = 2, .gated = true, .activation = SILU, .bias = true},
+        {OF(F16, F32, 300, 72, 180), .n_parts = 2, .gated = true, .activation = SILU},
+        {OF(F32, F32, 260, 136, 140), .bias = true, .add = true, .strides = true, .activation = WT_ACTIVATION_GELU},
+        {OF(F32, F16, 150, 140, 140), .n_parts = 3, .bias = true},
+        {OF(F32, F32, 150, 72, 180), .n_parts = 2, .gated = true, .activation = SILU, .bias = true},
+        {OF(I8, F32, 136, 272, 140), .scaling = WT_SCALING_ROW, .x_scales = true, .n_parts = 2, .gated = true,
          .activation = SILU},
-        {.w = F32,
-         .x = F32,
-         .y = F32,
-         .rows = 260,
-         .columns = 136,
-         .m = 140,
-         .bias = true,
-         .add = true,
-         .strides = true,
-         .activation = WT_ACTIVATION_GELU},
-        {.w = F32, .x = F32, .y = F16, .rows = 150, .columns = 140, .m = 140, .n_parts = 3, .bias = true},
-        {.w = F32,
-         .x = F32,
-         .y = F32,
-         .rows = 150,
-         .columns = 72,
-         .m = 180,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU,
-         .bias = true},
-        {.w = I8,
-         .scaling = WT_SCALING_ROW,
-         .x = I8,
-         .x_scales = true,
-         .y = F32,
-         .rows = 136,
-         .columns = 272,
-         .m = 140,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU},
-        {.w = E4M3,
-         .scaling = WT_SCALING_TENSOR,
-         .x = E4M3,
-         .x_scales = true,
-         .y = BF16,
-         .rows = 140,
-         .columns = 272,
-         .m = 140,
-         .n_parts = 2,
-         .gated = true,
+        {OF(E4M3, BF16, 140, 272, 140), .scaling = WT_SCALING_TENSOR, .x_scales = true, .n_parts = 2, .gated = true,
          .activation = SILU},
     };
     SOLVE_ALL(device_of(state), problems);
@@ -149,45 +55,43 @@ static void epilogues(void **state)
 static void few_rows(void **state)
 {
     static const problem problems[] = {
-        {.w = BF16, .x = BF16, .y = F32, .rows = 300, .columns = 1032, .m = 64},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 300, .columns = 1032, .m = 8, .n_parts = 3},
-        {.w = F16, .x = F16, .y = F32, .rows = 140, .columns = 2056, .m = 2, .add = true},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 130, .columns = 264, .m = 17, .bias = true, .add = true},
-        {.w = F16, .x = F16, .y = F32, .rows = 515, .columns = 520, .m = 33, .strides = true, .add = true},
-        {.w = F16, .x = F16, .y = F16, .rows = 37, .columns = 72, .m = 48, .activation = WT_ACTIVATION_GELU},
-        {.w = BF16, .x = BF16, .y = F32, .rows = 140, .columns = 776, .m = 40, .n_parts = 3, .bias = true},
-        {.w = BF16,
-         .scaling = WT_SCALING_ROW,
-         .x = BF16,
-         .y = BF16,
-         .rows = 200,
-         .columns = 1288,
-         .m = 50,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU,
+        {OF(BF16, F32, 300, 1032, 64)},
+        {OF(BF16, BF16, 300, 1032, 8), .n_parts = 3},
+        {OF(F16, F32, 140, 2056, 2), .add = true},
+        {OF(BF16, BF16, 130, 264, 17), .bias = true, .add = true},
+        {OF(F16, F32, 515, 520, 33), .strides = true, .add = true},
+        {OF(F16, F16, 37, 72, 48), .activation = WT_ACTIVATION_GELU},
+        {OF(BF16, F32, 140, 776, 40), .n_parts = 3, .bias = true},
+        {OF(BF16, BF16, 200, 1288, 50), .scaling = WT_SCALING_ROW, .n_parts = 2, .gated = true, .activation = SILU,
          .bias = true},
-        {.w = F16,
-         .x = F16,
-         .y = F32,
-         .rows = 97,
-         .columns = 136,
-         .m = 20,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU},
+        {OF(F16, F32, 97, 136, 20), .n_parts = 2, .gated = true, .activation = SILU},
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
+/// 17 to 128 rows of floats: matmul_slices with tiles of 32, 64 and 128 rows, one slice and several.
+static void few_rows_of_floats(void **state)
+{
+    static const problem problems[] = {
+        {OF(F32, F32, 64, 32, 32)},
+        {OF(F32, BF16, 37, 4, 17), .strides = true},
+        {OF(F32, F32, 515, 1036, 33), .strides = true, .bias = true, .add = true},
+        {OF(F32, F32, 130, 2052, 64), .n_parts = 3, .bias = true, .activation = WT_ACTIVATION_GELU},
+        {OF(F32, F16, 300, 776, 128), .activation = WT_ACTIVATION_RELU},
+        {OF(F32, F32, 97, 1284, 100), .n_parts = 2, .gated = true, .activation = SILU, .bias = true},
+        {OF(F32, F32, 70, 516, 40), .n_batches = 3, .strides = true},
+        {OF(F32, F32, 70, 517, 40)}, // not aligned: matmul_any
     };
     SOLVE_ALL(device_of(state), problems);
 }
 
 /// Slices of a tile end in any order, and are added in one; nothing is left of them for the next product.
-static void slices_give_the_same_bits_again(void **state)
+static void give_the_same_bits_again(wt_device *device, const problem *p, bool tf32)
 {
     bench b;
     wt_matmul *matmul = NULL;
-    wt_device *device = device_of(state);
-    make_bench(&b, device, &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 520, .columns = 2056, .m = 60});
-    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
+    make_bench(&b, device, p);
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .tf32 = tf32}, &matmul));
     unsigned char *first = malloc(b.y[0].bytes);
     assert_non_null(first);
     for (int k = 0; k < 20; k++) {
@@ -195,7 +99,7 @@ static void slices_give_the_same_bits_again(void **state)
         fetch(&b, 0);
         if (!k) {
             memcpy(first, b.y[0].host, b.y[0].bytes);
-            check_results(&b, 0, first);
+            if (!tf32) check_results(&b, 0, first);
         }
         assert_memory_equal(b.y[0].host, first, b.y[0].bytes);
         if (wt_device_get_info(device)->backend == WT_BACKEND_CPU) break;
@@ -205,36 +109,19 @@ static void slices_give_the_same_bits_again(void **state)
     unmake_bench(&b);
 }
 
+static void slices_give_the_same_bits_again(void **state)
+{
+    give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 520, 2056, 60)}, false);
+    for (int tf32 = 0; tf32 < 2; tf32++)
+        give_the_same_bits_again(device_of(state), &(problem){OF(F32, F32, 520, 2056, 60)}, tf32);
+}
+
 static void scales_of_blocks(void **state)
 {
     static const problem problems[] = {
-        {.w = E4M3,
-         .scaling = WT_SCALING_BLOCK,
-         .x = E4M3,
-         .x_scales = true,
-         .y = BF16,
-         .rows = 400,
-         .columns = 528,
-         .m = 140},
-        {.w = E4M3,
-         .scaling = WT_SCALING_BLOCK,
-         .scale_dtype = BF16,
-         .x = E4M3,
-         .y = F32,
-         .rows = 136,
-         .columns = 144,
-         .m = 200,
-         .bias = true},
-        {.w = E4M3,
-         .scaling = WT_SCALING_BLOCK,
-         .x = E4M3,
-         .x_scales = true,
-         .y = BF16,
-         .rows = 200,
-         .columns = 272,
-         .m = 130,
-         .n_parts = 2,
-         .gated = true,
+        {OF(E4M3, BF16, 400, 528, 140), .scaling = WT_SCALING_BLOCK, .x_scales = true},
+        {OF(E4M3, F32, 136, 144, 200), .scaling = WT_SCALING_BLOCK, .scale_dtype = BF16, .bias = true},
+        {OF(E4M3, BF16, 200, 272, 130), .scaling = WT_SCALING_BLOCK, .x_scales = true, .n_parts = 2, .gated = true,
          .activation = SILU},
     };
     SOLVE_ALL(device_of(state), problems);
@@ -243,46 +130,13 @@ static void scales_of_blocks(void **state)
 static void batches_and_experts(void **state)
 {
     static const problem problems[] = {
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 130, .columns = 136, .m = 140, .n_batches = 3},
-        {.w = F32, .x = F32, .y = F32, .rows = 130, .columns = 136, .m = 140, .n_batches = 3, .strides = true},
-        {.w = F32, .x = F32, .y = F32, .rows = 130, .columns = 132, .m = 300, .n_experts = 4, .bias = true},
-        {.w = F16,
-         .x = F16,
-         .y = F32,
-         .rows = 70,
-         .columns = 136,
-         .m = 130,
-         .n_batches = 2,
-         .strides = true,
-         .bias = true},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 130,
-         .columns = 128,
-         .m = 700,
-         .n_experts = 4,
-         .bias = true,
-         .strides = true},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 70,
-         .columns = 72,
-         .m = 600,
-         .n_experts = 4,
-         .n_parts = 2,
-         .gated = true,
-         .activation = SILU},
-        {.w = E4M3,
-         .scaling = WT_SCALING_BLOCK,
-         .x = E4M3,
-         .x_scales = true,
-         .y = BF16,
-         .rows = 140,
-         .columns = 272,
-         .m = 450,
-         .n_experts = 3},
+        {OF(BF16, BF16, 130, 136, 140), .n_batches = 3},
+        {OF(F32, F32, 130, 136, 140), .n_batches = 3, .strides = true},
+        {OF(F32, F32, 130, 132, 300), .n_experts = 4, .bias = true},
+        {OF(F16, F32, 70, 136, 130), .n_batches = 2, .strides = true, .bias = true},
+        {OF(BF16, BF16, 130, 128, 700), .n_experts = 4, .bias = true, .strides = true},
+        {OF(BF16, F32, 70, 72, 600), .n_experts = 4, .n_parts = 2, .gated = true, .activation = SILU},
+        {OF(E4M3, BF16, 140, 272, 450), .scaling = WT_SCALING_BLOCK, .x_scales = true, .n_experts = 3},
     };
     SOLVE_ALL(device_of(state), problems);
 }
@@ -291,7 +145,7 @@ static void bare_sums_are_exact(void **state)
 {
     bench b;
     wt_matmul *matmul = NULL;
-    const problem p = {.w = I8, .x = I8, .y = WT_DTYPE_I32, .rows = 133, .columns = 1040, .m = 145};
+    const problem p = {OF(I8, WT_DTYPE_I32, 133, 1040, 145)};
     make_bench(&b, device_of(state), &p);
     assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = true}, &matmul));
     assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
@@ -378,22 +232,30 @@ static void narrow_tiles_give_the_same_bits(void **state)
 }
 
 /// Which kernel it was, on the device where there is a choice.
+static void assert_kernel(wt_device *device, const problem *p, bool no_wgmma, const char *kernel)
+{
+    bench b;
+    wt_matmul *matmul = NULL;
+    make_bench(&b, device, p);
+    assert_ok(
+        wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .no_wgmma = no_wgmma}, &matmul));
+    assert_string_equal(wt_matmul_kernel(matmul, &b.args), kernel);
+    wt_matmul_destroy(matmul);
+    unmake_bench(&b);
+}
+
 static void the_kernel_is_the_one_told(void **state)
 {
     wt_device *device = device_of(state);
     const wt_device_info *info = wt_device_get_info(device);
     if (info->backend != WT_BACKEND_CUDA) skip();
     const bool hopper = info->compute_major == 9 && info->compute_minor == 0;
-    bench b;
-    wt_matmul *matmul = NULL;
-    make_bench(&b, device, &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 64, .columns = 64, .m = 130});
-    for (int without = 0; without < 2; without++) {
-        assert_ok(
-            wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .no_wgmma = without}, &matmul));
-        assert_string_equal(wt_matmul_kernel(matmul, &b.args), hopper && !without ? "matmul_wgmma" : "matmul_tiles");
-        wt_matmul_destroy(matmul);
-    }
-    unmake_bench(&b);
+    assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, false, hopper ? "matmul_wgmma" : "matmul_tiles");
+    assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, true, "matmul_tiles");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 129)}, false, "matmul_tiles");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 128)}, false, "matmul_slices");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 17)}, false, "matmul_slices");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 16)}, false, "matmul_any");
 }
 
 int main(void)
@@ -402,6 +264,7 @@ int main(void)
         cmocka_unit_test(ragged_sides),
         cmocka_unit_test(epilogues),
         cmocka_unit_test(few_rows),
+        cmocka_unit_test(few_rows_of_floats),
         cmocka_unit_test(slices_give_the_same_bits_again),
         cmocka_unit_test(scales_of_blocks),
         cmocka_unit_test(batches_and_experts),

@@ -79,6 +79,10 @@ static const wt_mel_config shapes[] = {
      .db = {.reference = WT_DB_REF_MAX, .no_top = true}},
     {.stft = {.n_fft = 63, .hop = 9, .pad = WT_STFT_PAD_RAMP}, .bank = {.n_mels = 5}, .scale = WT_MEL_DB},
     {.stft = {.n_fft = 512, .precise = true}, .scale = WT_MEL_DB},
+    {.stft = {.n_fft = 400, .hop = 160, .pad = WT_STFT_PAD_REFLECT, .precise = true},
+     .bank = {.n_mels = 80},
+     .scale = WT_MEL_WHISPER,
+     .drop_last = true},
     // what no thread block holds: primes, and what is long
     {.stft = {.n_fft = 401, .hop = 100, .precise = true}, .bank = {.n_mels = 40}, .scale = WT_MEL_DB},
     {.stft = {.n_fft = 4099, .hop = 1000, .pad = WT_STFT_PAD_REFLECT}, .scale = WT_MEL_WHISPER, .frames_first = true},

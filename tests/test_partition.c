@@ -338,6 +338,7 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     changed[1].n_sms = 1;
     assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = changed, .n_partitions = 2}));
     assert_int_equal(facts_of(layout).generation, 2);
+    assert_int_equal(info_of(wt_layout_find(layout, "llm")).generation, 2);
     assert_int_equal(info_of(wt_layout_find(layout, "llm")).n_sms, 1);
     visit_on(audio, &after_a), visit_on(llm, &after_b);
     assert_ok(wt_device_synchronize(device));

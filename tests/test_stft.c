@@ -329,6 +329,35 @@ static void cuda_equals_the_cpu(void **state)
     check_plans(gpu_device(), 2e-6);
 }
 
+// Frames side by side share a transform on a GPU: loud, silent, 300 dB below, not finite.
+static void a_quiet_frame_keeps_its_digits_on_cuda(void **state)
+{
+    (void)state;
+    enum { N_FFT = 512, FRAMES = 9, BINS = N_FFT / 2 + 1 };
+    const float levels[FRAMES] = {1, 0, 1e-15f, 1e5f, NAN, 1, 1e-15f, INFINITY, 1e-3f};
+    const wt_stft_config c = {.n_fft = N_FFT, .hop = N_FFT, .no_center = true, .precise = true};
+    wt_device *device = gpu_device();
+    float *x = noise_floats(FRAMES * N_FFT, 3), *want = floats(FRAMES * BINS), *got = floats(FRAMES * BINS);
+    for (int i = 0; i < FRAMES * N_FFT; i++) x[i] *= levels[i / N_FFT];
+    wt_stft *stft;
+    wt_stft_plan *plan;
+    assert_ok(wt_stft_create(&c, &stft));
+    assert_int_equal(wt_stft_forward_real(stft, x, FRAMES * N_FFT, false, want), WT_OK);
+    assert_ok(wt_stft_plan_create(
+        device, &(wt_stft_plan_config){.stft = c, .n_samples = FRAMES * N_FFT, .output = WT_STFT_MAGNITUDE}, &plan));
+    run_on_stream(&(stream_call){device, enqueue_forward, plan}, x, FRAMES * N_FFT, got, FRAMES * BINS);
+    for (int t = 0; t < FRAMES; t++)
+        for (int k = 0; k < BINS; k++) {
+            const float w = want[t * BINS + k], g = got[t * BINS + k];
+            if (isfinite(levels[t]) ? !(fabsf(g - w) <= 1e-6f * fabsf(w)) : !isnan(g) || !isnan(w))
+                fail_msg("frame %d, bin %d: %.9g, want %.9g", t, k, (double)g, (double)w);
+        }
+    wt_stft_plan_destroy(plan);
+    wt_stft_destroy(stft);
+    free(x), free(want), free(got);
+    wt_device_close(device);
+}
+
 static void plans_refuse_bad_shapes(void **state)
 {
     (void)state;
@@ -338,8 +367,9 @@ static void plans_refuse_bad_shapes(void **state)
                  "stft: a plan without a device");
     assert_fails(wt_stft_plan_create(device, &(wt_stft_plan_config){.n_samples = 0}, &plan), WT_ERR_BAD_ARG,
                  "stft: 0 samples, length 0, 0 frames, want samples or frames, none below 0");
-    assert_fails(wt_stft_plan_create(device, &(wt_stft_plan_config){.n_samples = 9, .stft = {.no_center = true}}, &plan),
-                 WT_ERR_BAD_ARG, "stft: 0 frames of 9 samples, want 1..1073741823 (n_fft 2048)");
+    assert_fails(
+        wt_stft_plan_create(device, &(wt_stft_plan_config){.n_samples = 9, .stft = {.no_center = true}}, &plan),
+        WT_ERR_BAD_ARG, "stft: 0 frames of 9 samples, want 1..1073741823 (n_fft 2048)");
     assert_fails(wt_stft_plan_create(device, &(wt_stft_plan_config){.n_samples = 9, .n_signals = -2}, &plan),
                  WT_ERR_BAD_ARG, "stft: -2 signals, want 1 or more");
     assert_fails(wt_stft_plan_create(device, &(wt_stft_plan_config){.n_samples = 9, .output = 7}, &plan),
@@ -382,7 +412,7 @@ static void streams_give_the_delayed_input_for_any_blocks(void **state)
         const int latency = wt_stft_stream_latency_frames(s);
         for (int c = 0; c < 2; c++) {
             for (int i = 0; i < latency; i++) assert_float_equal(y[0][c * N + i], 0, 1e-6); // roundings
-            assert_snr_db(x + c * N, y[0] + c * N + latency, (size_t)(N - latency), 130); // see a_signal_comes_back
+            assert_snr_db(x + c * N, y[0] + c * N + latency, (size_t)(N - latency), 130);   // see a_signal_comes_back
         }
         wt_stft_stream_destroy(s);
         free(x), free(y[0]), free(y[1]), free(y[2]);
@@ -522,6 +552,7 @@ int main(void)
         cmocka_unit_test(the_golden_signals),
         cmocka_unit_test(threads_give_the_same_bits),
         cmocka_unit_test(cuda_equals_the_cpu),
+        cmocka_unit_test(a_quiet_frame_keeps_its_digits_on_cuda),
         cmocka_unit_test(plans_refuse_bad_shapes),
         cmocka_unit_test(streams_give_the_delayed_input_for_any_blocks),
         cmocka_unit_test(stream_frames_are_those_of_the_whole_signal),

@@ -145,7 +145,7 @@ def write(model, folder):
 
 def folder_for(n_bytes, given):
     for base in [given] if given else ["/dev/shm", "/tmp"]:
-        if os.path.isdir(base) and shutil.disk_usage(base).free > 1.2 * n_bytes:
+        if os.path.isdir(base) and shutil.disk_usage(base).free > 1.05 * n_bytes:
             return tempfile.mkdtemp(dir=base, prefix="llm-")
     raise OSError(f"no folder has room for {n_bytes / 1e9:.1f} GB, want --folder")
 
@@ -267,22 +267,25 @@ def run_quantised(program, folder, device, types):
         log(f"  ours, {types}: {line}")
 
 
-def run_ours(program, folder, device, ids, context=CONTEXT, prompt=PROMPT, steps=STEPS):
+def run_ours(program, folder, device, ids, judge, context=CONTEXT, prompt=PROMPT, steps=STEPS):
+    """Each line as it comes, and `judge`'s word on the logits as soon as they are written; then the figures."""
     ids.numpy().astype(np.int32).tofile(f"{folder}/ids.bin")
     command = [program, folder, "--backend", device, "--context", str(context), "--tokens", str(steps), "--prompt",
                str(prompt), "--ids", f"{folder}/ids.bin", "--first", str(FIRST), "--logits", f"{folder}/logits.bin"]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    for line in out.stdout.splitlines() + out.stderr.splitlines()[-3:]:
-        log(f"  ours, {device}: {line}")
-    if out.returncode:
-        return None, {}
-    figures = {}
-    for key, pattern in {"decode": r"^decode .* ([0-9.]+) tok/s .* ([0-9.]+) GB/s", "read": r"^read +([0-9.]+) GB/s",
-                         "prompt": r"^prompt .* ([0-9.]+) tok/s"}.items():
-        found = re.search(pattern, out.stdout, re.M)
-        figures[key] = [float(x) for x in found.groups()] if found else [float("nan")] * 2
-    figures["load"] = [float(x) for x in re.findall(r"^load .* ([0-9.]+) GB/s", out.stdout, re.M)]
-    return np.fromfile(f"{folder}/logits.bin", np.float32).reshape(LOGITS, -1), figures
+    patterns = {"decode": r"decode .* ([0-9.]+) tok/s .* ([0-9.]+) GB/s", "read": r"read +([0-9.]+) GB/s",
+                "prompt": r"prompt .* ([0-9.]+) tok/s"}
+    good, figures = False, {key: [float("nan")] * 2 for key in patterns} | {"load": []}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ours:
+        for line in ours.stdout:
+            log(f"  ours, {device}: {line.rstrip()}")
+            if line.startswith("logits"):
+                good = judge(np.fromfile(f"{folder}/logits.bin", np.float32).reshape(LOGITS, -1))
+            for key, pattern in patterns.items():
+                if found := re.match(pattern, line):
+                    figures[key] = [float(x) for x in found.groups()]
+            if found := re.match(r"load .* ([0-9.]+) GB/s", line):
+                figures["load"].append(float(found[1]))
+    return good and not ours.returncode, figures
 
 
 def error(a, b):
@@ -306,10 +309,7 @@ def compare(name, ours, bf16, exact, in_float):
     return e <= bound
 
 
-def compare_host(name, program, folder, ids, exact):
-    ours, _ = run_ours(program, folder, "cpu", ids, FIRST, FIRST + LOGITS, 0)
-    if ours is None:
-        return False
+def compare_host(name, ours, exact):
     e = error(ours, exact)
     log(f"{name:<11} logits of the CPU backend, of the largest, from f32 {e:.1e}: {'pass' if e <= 1e-4 else 'FAIL'}; "
         f"each {each(ours, exact)}")
@@ -351,7 +351,10 @@ def peers(name, model, options):
     return {row: peer_rate(name, row, options, work) for row, work in rows.items() if row in wanted}
 
 
-def released(device):
+def released(device, model=None):
+    """Weights first, whoever still knows them."""
+    for p in model.parameters() if model else ():
+        p.data = p.data.new_empty(0)
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
@@ -371,25 +374,25 @@ def measure(shape, options):
         torch.manual_seed(2)
         ids = torch.randint(model.config.vocab_size, (FIRST + LOGITS - 1,))
         bf16, exact = logits_of(model, ids[None].to(device)), exact_logits(model, ids[None].to(device))
+        log("  logits of transformers, bf16 and float32")
         released(device)
         peer = peers(name, model, options)
-        del model  # there may be no room for two
-        released(device)
-        ours, figures = run_ours(options.program, folder, device, ids)
-        good = ours is not None and compare(name, ours, bf16, exact, options.float)
+        released(device, model)  # there may be no room for two
+        good, figures = run_ours(options.program, folder, device, ids,
+                                 lambda ours: compare(name, ours, bf16, exact, options.float))
+        rate, read = figures["decode"]
+        best = np.nanmax([r for row, r in peer.items() if row != "prompt"] or [np.nan])
+        log(f"{name:<11} decode at {CONTEXT}: ours {rate:.1f} tok/s, {rate / best:.2f}x the best of theirs; {read:.0f} "
+            f"GB/s, {read / figures['read'][0]:.2f} of read; prompt of {PROMPT}: ours {figures['prompt'][0]:.0f} tok/s, "
+            f"{figures['prompt'][0] / peer.get('prompt', np.nan):.2f}x theirs; "
+            f"load {', '.join(f'{x:.1f}' for x in figures['load'])} GB/s")
         if options.host:
-            good &= compare_host(name, options.program, folder, ids, exact)
+            good &= run_ours(options.program, folder, "cpu", ids, lambda ours: compare_host(name, ours, exact), FIRST,
+                             FIRST + LOGITS, 0)[0]
         if options.quantize:
             run_quantised(options.program, folder, device, options.quantize)
     finally:
         shutil.rmtree(folder)
-    if ours is None:
-        return False
-    rate, read = figures["decode"]
-    best = np.nanmax([r for row, r in peer.items() if row != "prompt"] or [np.nan])
-    log(f"{name:<11} decode at {CONTEXT}: ours {rate:.1f} tok/s, {rate / best:.2f}x the best of theirs; {read:.0f} GB/s, "
-        f"{read / figures['read'][0]:.2f} of read; prompt of {PROMPT}: ours {figures['prompt'][0]:.0f} tok/s, "
-        f"{figures['prompt'][0] / peer.get('prompt', np.nan):.2f}x theirs; load {', '.join(f'{x:.1f}' for x in figures['load'])} GB/s")
     return good
 
 

@@ -54,6 +54,14 @@ static void note_slow(late_blocks *w, const slow_block *block)
     if (k < LATE_SLOWEST) w->slowest[k] = *block;
 }
 
+// Asked for when the thread was away, and not for each block: it is a system call.
+static int new_switches(late_blocks *w)
+{
+    const long before = w->switches;
+    w->switches = n_switches();
+    return (int)(w->switches - before);
+}
+
 void late_blocks_spin(late_blocks *w, int64_t until_ns)
 {
     const int64_t begin_ns = wt_clock_now_ns(NULL);
@@ -62,10 +70,8 @@ void late_blocks_spin(late_blocks *w, int64_t until_ns)
         now_ns = wt_clock_now_ns(NULL);
         if (now_ns - before_ns > w->hole_ns) w->hole_ns = now_ns - before_ns;
         if (now_ns - before_ns <= HOLE_NS) continue;
-        const long n = n_switches();
         w->n_holes++;
-        w->n_switched += n != w->switches;
-        w->switches = n;
+        w->n_switched += new_switches(w) != 0;
     }
     w->idle_ns += before_ns - begin_ns;
 }
@@ -137,6 +143,7 @@ static void note_missed(late_blocks *w, const slow_block *block)
 void late_blocks_note(late_blocks *w, slow_block *block, const wt_live *live)
 {
     block->n_launches_before = w->n_launches;
+    if (block->took_ns > LONG_NS) block->n_switched = new_switches(w);
     if (live && w->n_missed) note_late_answers(w, live);
     if (live && !block->missed) {
         block->times = wt_live_last_times(live);
@@ -149,24 +156,53 @@ void late_blocks_note(late_blocks *w, slow_block *block, const wt_live *live)
         note_slow(w, block);
 }
 
+// On the way there and back: an even block's takes some 3 us.
+static int64_t way_ns(const wt_live_times *t, int32_t seen_ns)
+{
+    return t->round_trip_ns - t->device_ns - (seen_ns > 0 ? seen_ns : 0);
+}
+
+const char *late_blocks_whose(const slow_block *s)
+{
+    const wt_live_times *t = &s->times;
+    if (!t->heard_ns) return "nobody's known: no answer";
+    const bool known = t->device_ns >= 0;
+    const bool looked = 2 * (int64_t)t->hole_ns < s->seen_ns;
+    const struct {
+        const char *whose;
+        int64_t ns;
+    } parts[] = {
+        {"the thread's before the doorbell", t->rung_ns - s->start_ns},
+        {"the thread's, away while it waited", t->away_ns},
+        {"the device's, which did not look", known && !looked ? s->seen_ns : 0},
+        {"the way's to the device", known && looked ? s->seen_ns : 0},
+        {"the way's to the device", known ? t->look_ns : 0},
+        {"the device's work", known ? t->device_ns - t->look_ns : 0},
+        {"the way's back", known ? way_ns(t, s->seen_ns) - t->away_ns : 0}, // who was away finds it late, too
+        {"the thread's behind the answer", s->start_ns + s->took_ns - t->heard_ns},
+    };
+    int most = 0;
+    for (int k = 1; k < (int)(sizeof parts / sizeof *parts); k++)
+        if (parts[k].ns > parts[most].ns) most = k;
+    return parts[most].whose;
+}
+
 static void print_block(const slow_block *s, const char *what)
 {
     const wt_live_times *t = &s->times;
-    printf("roundtrip    %s: %.1f us, block %d at %.6f s, began %.1f late", what, (double)s->took_ns * 1e-3, s->number,
-           (double)s->start_ns * 1e-9, (double)s->late_ns * 1e-3);
-    if (!t->heard_ns) {
-        printf("; no answer\n");
-        return;
-    }
-    printf("; rung after %.1f, answer found %.1f later, thread away %.1f, ended %.1f later%s",
-           (double)(t->rung_ns - s->start_ns) * 1e-3, (double)t->round_trip_ns * 1e-3, (double)t->away_ns * 1e-3,
-           (double)(s->start_ns + s->took_ns - t->heard_ns) * 1e-3,
-           s->number && t->n_launches != s->n_launches_before ? "; the next kernel began" : "");
-    if (t->device_ns >= 0)
-        printf("; device: saw it %.1f later than others, took %.1f; before it busy %.1f, %u looks, longest hole %.1f; "
-               "kernel's age %.3f s",
-               (double)s->seen_ns * 1e-3, (double)t->device_ns * 1e-3, (double)t->busy_ns * 1e-3, t->n_looks,
-               (double)t->hole_ns * 1e-3, (double)t->age_us * 1e-6);
+    printf("roundtrip    %s: %.1f us, %s; block %d at %.6f s, began %.1f late", what, (double)s->took_ns * 1e-3,
+           late_blocks_whose(s), s->number, (double)s->start_ns * 1e-9, (double)s->late_ns * 1e-3);
+    if (t->heard_ns)
+        printf("; rung after %.1f, answer found %.1f later, thread away %.1f, switched %d, ended %.1f later%s",
+               (double)(t->rung_ns - s->start_ns) * 1e-3, (double)t->round_trip_ns * 1e-3, (double)t->away_ns * 1e-3,
+               s->n_switched, (double)(s->start_ns + s->took_ns - t->heard_ns) * 1e-3,
+               s->number && t->n_launches != s->n_launches_before ? "; the next kernel began" : "");
+    if (t->heard_ns && t->device_ns >= 0)
+        printf("; device: saw it %.1f later than others, took %.1f, of it its look %.1f, ways %.1f; before it busy "
+               "%.1f, %u looks, longest hole %.1f; kernel's age %.3f s",
+               (double)s->seen_ns * 1e-3, (double)t->device_ns * 1e-3, (double)t->look_ns * 1e-3,
+               (double)way_ns(t, s->seen_ns) * 1e-3,
+               (double)t->busy_ns * 1e-3, t->n_looks, (double)t->hole_ns * 1e-3, (double)t->age_us * 1e-6);
     printf("\n");
 }
 

@@ -7,7 +7,7 @@
 #include <warptone/histogram.h>
 #include <warptone/live.h>
 
-enum { LATE_SLOWEST = 5, LATE_MISSED = 8 };
+enum { LATE_SLOWEST = 10, LATE_MISSED = 8 };
 
 /// A block of the live engine as its caller saw it, and what is known of its way.
 typedef struct slow_block {
@@ -16,6 +16,7 @@ typedef struct slow_block {
     wt_live_times times; ///< heard_ns 0: no answer by the end of the row
     int32_t seen_ns;     ///< how much later than others the device saw the doorbell
     uint32_t n_launches_before;
+    int n_switched; ///< of a long block: involuntary switches of the thread since its hole before
     bool missed;
 } slow_block;
 
@@ -48,6 +49,9 @@ void late_blocks_spin(late_blocks *w, int64_t until_ns);
 
 /// After a block: number, start_ns, took_ns, late_ns and missed are the caller's. live: NULL = no engine played it.
 void late_blocks_note(late_blocks *w, slow_block *block, const wt_live *live);
+
+/// Whose the largest part of a block's time was.
+const char *late_blocks_whose(const slow_block *block);
 
 void late_blocks_print(const late_blocks *w);
 

@@ -299,14 +299,11 @@ static void append_calls_apart(text *t, const wt_chain *chain, bool resident)
     append(t, "}\n");
 }
 
-// `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
-static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_shared)
+// All nodes in order. `quick`: the nodes' ways for short blocks, and the whole in line.
+static void append_all_calls(text *t, const wt_chain *chain, bool resident, bool in_shared, bool quick)
 {
-    append(t, "#include \"chain_bypass.cuh\"\n");
-    if (resident) append(t, "#include \"resident_points.cuh\"\n");
-    append_calls_apart(t, chain, resident);
-    append(t, "static __device__ %s void chain_process(const chain_args &a, unsigned char *memory, int n,"
-              " long long position)\n{\n", in_shared ? "__forceinline__" : "__noinline__");
+    append(t, "static __device__ %s(const chain_args &a, unsigned char *memory, int n, long long position)\n{\n",
+           quick ? "__forceinline__ void chain_process_quick" : "__noinline__ void chain_process");
     if (resident)
         append(t, "    const int points = message.points;\n    if (points)\n        return chain_process_apart(a, memory,"
                   " n, position, points & CHAIN_HEARD, points & CHAIN_BYPASSED);\n");
@@ -317,10 +314,20 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
         n = line_length(chain, k);
         const bool ahead = resident && in_shared && has_table(chain, k);
         if (ahead) append(t, "    if (ahead_%d(a, memory, n)) __syncthreads();\n    else {\n", k);
-        append_call(t, chain, k, n, in_shared);
+        append_call(t, chain, k, n, quick);
         if (ahead) append(t, "    }\n");
     }
     append(t, "}\n");
+}
+
+// `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
+static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_shared)
+{
+    append(t, "#include \"chain_bypass.cuh\"\n");
+    if (resident) append(t, "#include \"resident_points.cuh\"\n");
+    append_calls_apart(t, chain, resident);
+    append_all_calls(t, chain, resident, in_shared, false);
+    if (in_shared) append_all_calls(t, chain, resident, in_shared, true);
 }
 
 static void append_after(text *t, const wt_chain *chain)

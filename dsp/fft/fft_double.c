@@ -208,6 +208,36 @@ void wt__fft64_fold(const double *re, const double *im, int n, double *z)
 
 // ---- sixteen signals in, spectra out
 
+// The largest size; not finite where a sample is not. Bits of sizes lie in their order, those behind infinity's too.
+WT_CLONES static float peak_of(const float *x, int n)
+{
+    int32_t most = 0;
+    for (int i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    float peak;
+    memcpy(&peak, &most, sizeof peak);
+    return peak;
+}
+
+void wt__fft64_level(const float **frames, int n, const float *silence, wt__fft64_scales *to, wt__fft64_scales *back)
+{
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const double peak = frames[f] == silence ? 0 : peak_of(frames[f], n);
+        int exponent;
+        to->by[f] = 1, back->by[f] = 0;
+        if (!isfinite(peak)) {
+            frames[f] = silence, back->by[f] = NAN;
+        } else if (peak > 0) {
+            frexp(peak, &exponent);
+            to->by[f] = ldexp(1, -exponent), back->by[f] = 1 / to->by[f];
+        }
+    }
+}
+
 void wt__fft64_frames(const float *const *frames, const double *window, int n, const double *scales, double *x)
 {
     WT_LEVEL_CALL(frames, frames, window, n, scales, x);

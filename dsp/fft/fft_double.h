@@ -19,6 +19,15 @@ size_t wt__fft64_doubles(int n);
 /// Forward, unscaled: x and work [n][2][LANES], 64-byte aligned; returns the one that holds the result. Exchange re and
 /// im of both ends for the inverse times n.  [rt]
 double *wt__fft64_run(const wt__fft64 *fft, double *x, double *work);
+/// A number for each of sixteen signals.
+typedef struct wt__fft64_scales {
+    _Alignas(64) double by[WT__FFT64_FRAMES];
+} wt__fft64_scales;
+
+/// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
+/// keeps its digits beside a loud one. Gives the factors there and back: 0 for silence, NaN for a frame that is not
+/// finite, in whose place goes silence [n].  [rt]
+void wt__fft64_level(const float **frames, int n, const float *silence, wt__fft64_scales *to, wt__fft64_scales *back);
 /// Sixteen real signals of n samples each, windowed, as a transform takes them: x [n][FRAMES]. `scales` [FRAMES]: what
 /// each is taken times, 64-byte aligned, NULL = 1.  [rt]
 void wt__fft64_frames(const float *const *frames, const double *window, int n, const double *scales, double *x);

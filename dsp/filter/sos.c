@@ -186,6 +186,15 @@ void wt__sos_filtfilt_run(const wt__sos_filtfilt *f, const float *in, float *out
     for (int64_t k = 0; k < n; k++) out[k] = (float)x[pad + k];
 }
 
+wt_status wt_sos_filtfilt_in(const double *sos, int n_sections, const float *in, float *out, int64_t n_frames,
+                             double *scratch)
+{
+    wt__sos_filtfilt f;
+    wt_status status = wt__sos_filtfilt_init(sos, n_sections, n_frames, 0, &f);
+    if (!status) wt__sos_filtfilt_run(&f, in, out, scratch);
+    return status;
+}
+
 wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames, int pad_frames)
 {
     wt__sos_filtfilt f;

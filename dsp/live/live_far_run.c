@@ -136,6 +136,7 @@ static void note_times(live_far *far, const far_block *b, uint32_t turn)
         t->device_ns = t->sent_ns - t->seen_ns;
         t->busy_ns = head[RESIDENT_BUSY], t->hole_ns = head[RESIDENT_HOLE], t->n_looks = head[RESIDENT_N_LOOKS];
         t->age_us = (uint32_t)(((uint64_t)head[RESIDENT_AGE] << RESIDENT_AGE_SHIFT) / 1000);
+        t->look_ns = head[RESIDENT_LOOK];
     }
     if (t->heard_ns > b->until_ns) far->live->late_times[far->live->n_late++ % LIVE_LATE] = *t;
     wt_histogram_record(far->live->round_trip_ns, t->round_trip_ns);

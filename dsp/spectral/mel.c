@@ -26,7 +26,8 @@ wt_mel_config wt_mel_whisper(int n_mels, int64_t n_samples)
                            .stft = {.n_fft = 400, .hop = 160, .pad = WT_STFT_PAD_REFLECT, .precise = true},
                            .bank = {.rate_hz = 16000, .n_mels = n_mels},
                            .scale = WT_MEL_WHISPER,
-                           .drop_last = true};
+                           .drop_last = true,
+                           .float_on_gpu = true};
 }
 
 static wt_status resolve(wt_mel *m)

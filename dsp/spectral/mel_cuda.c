@@ -138,8 +138,7 @@ wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out,
 {
     wt__mel_cuda *c = *cuda = calloc(1, sizeof *c); // the plan's destroy takes it back, also half built
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
-    // What Whisper's features keep of eight decades float transforms show as well.
-    const bool wide = mel->config.stft.precise && mel->config.scale != WT_MEL_WHISPER;
+    const bool wide = mel->config.stft.precise && !mel->config.float_on_gpu;
     wt_status status = wide ? WT_ERR_UNSUPPORTED : make_fused(mel, matrix, n_out, c);
     return status == WT_ERR_UNSUPPORTED ? wt__mel_wide_create(mel, matrix, n_out, &c->wide) : status;
 }

@@ -40,6 +40,7 @@ wt_status wt__mel_wide_create(const wt_mel *m, const float *matrix, int n_out, w
     wt__mel_wide *w = *wide = calloc(1, sizeof *w); // the plan's destroy takes it back, also half built
     if (!w) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
     wt_status status = wt__wide_load("mel", m->device, m->slots[0].stft, m->n_lines, m->n_frames, &w->wide);
+    if (!status) status = wt__wide_level(m->device, &w->wide);
     if (!status)
         status = wt__mel_tables_upload(m, matrix, (size_t)m->config.bank.n_mels * (size_t)n_out, &w->tables,
                                        &w->args.mel, &w->finish_args.finish);

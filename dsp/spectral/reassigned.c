@@ -110,6 +110,7 @@ static wt_status prepare_wide(wt_reassigned *p)
     wt_wide_fill_args *fill = &p->wide.fill_args;
     fill->n_samples = p->config.n_samples;
     fill->hop = p->args.frames.hop, fill->margin = p->args.frames.margin, fill->pad = p->args.frames.pad;
+    if (!status) status = wt__wide_level(p->device, &p->wide);
     if (!status) status = wt__op_module(p->device, "kernels/spectral/reassigned_wide.cu", NULL, 0, &p->module);
     return status ? status : wt_module_get_kernel(p->module, "reassigned_wide", &p->kernel);
 }
@@ -243,6 +244,7 @@ static wt_status run_wide(const wt_reassigned *p, wt_stream *stream, const wt_re
         const wt_reassigned_wide_args bins = {.pairs = wt__wide_tile(w, first), .reassigned = *args};
         wt_wide_fill_args fill = w->fill_args;
         fill.pairs = bins.pairs, fill.pcm = args->frames.pcm;
+        status = wt__wide_launch(w, w->level, stream, &fill.pairs, 64, WT_ARG(fill));
         for (int set = 0; set < 3 && !status; set++) {
             status = wt__wide_launch(w, w->fill, stream, &fill.pairs, fill.pairs.n_fft, WT_ARG(fill));
             fill.window += fill.pairs.n_fft;

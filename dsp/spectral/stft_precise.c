@@ -5,53 +5,16 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-typedef struct frame_scales {
-    _Alignas(64) double by[WT__FFT64_FRAMES];
-} frame_scales;
-
-WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
+WT_CLONES static void scale_frames(double *x, int n, const wt__fft64_scales *scale)
 {
-    const frame_scales here = *scale; // which no store to x changes
+    const wt__fft64_scales here = *scale; // which no store to x changes
     for (int i = 0; i < n; i++)
         for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= here.by[f];
 }
 
-// The largest size; not finite where a sample is not. Bits of sizes lie in their order, those behind infinity's too.
-WT_CLONES static float peak_of(const float *x, int n)
-{
-    int32_t most = 0;
-    for (int i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= INT32_MAX;
-        most = bits > most ? bits : most;
-    }
-    float peak;
-    memcpy(&peak, &most, sizeof peak);
-    return peak;
-}
-
-// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
-// keeps its digits beside a loud one. Gives the factors there and back: 0 for silence, NaN for a frame that is not
-// finite, which is transformed as silence.
-static void level_frames(const float **frames, int n_fft, const float *silence, frame_scales *to, frame_scales *back)
-{
-    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
-        const double peak = frames[f] == silence ? 0 : peak_of(frames[f], n_fft);
-        int exponent;
-        to->by[f] = 1, back->by[f] = 0;
-        if (!isfinite(peak)) {
-            frames[f] = silence, back->by[f] = NAN;
-        } else if (peak > 0) {
-            frexp(peak, &exponent);
-            to->by[f] = ldexp(1, -exponent), back->by[f] = 1 / to->by[f];
-        }
-    }
-}
-
 // The transform of frames t .. t + count - 1, each brought near 1; `back`: by what it is to be taken.
 WT_RT static const double *transform_precisely(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count,
-                                               frame_scales *back)
+                                               wt__fft64_scales *back)
 {
     const int n_fft = s->config.n_fft;
     const float *frames[WT__FFT64_FRAMES];
@@ -66,15 +29,15 @@ WT_RT static const double *transform_precisely(wt_stft *s, const float *pcm, int
         else
             wt__stft_pad_frame(s, pcm, n, begin, edge);
     }
-    frame_scales to;
-    level_frames(frames, n_fft, silence, &to, back);
+    wt__fft64_scales to;
+    wt__fft64_level(frames, n_fft, silence, &to, back);
     wt__fft64_frames(frames, s->window64, n_fft, to.by, s->x64);
     return wt__fft64_run(s->precise, s->x64, s->work64);
 }
 
 WT_RT void wt__stft_precise_powers(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, float *powers)
 {
-    frame_scales back;
+    wt__fft64_scales back;
     const double *z = transform_precisely(s, pcm, n, t, count, &back);
     for (int f = 0; f < WT__FFT64_FRAMES; f++) back.by[f] *= back.by[f];
     wt__fft64_powers(z, s->config.n_fft, back.by, powers);
@@ -83,7 +46,7 @@ WT_RT void wt__stft_precise_powers(wt_stft *s, const float *pcm, int64_t n, int6
 WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im)
 {
-    frame_scales back;
+    wt__fft64_scales back;
     wt__fft64_bins(transform_precisely(s, pcm, n, t, count, &back), s->config.n_fft, s->re64, s->im64);
     *re = s->re64, *im = s->im64;
     scale_frames(s->re64, s->bins, &back);

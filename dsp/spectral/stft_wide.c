@@ -53,6 +53,7 @@ wt_status wt__stft_wide_create(wt_device *device, const wt_stft *stft, wt_stft_o
                                   .hop = c->hop,
                                   .margin = margin,
                                   .kind = (int)output};
+    if (!status) status = wt__wide_level(device, &w->wide);
     return status ? status : load(device, w);
 }
 

@@ -41,11 +41,20 @@ wt_status wt__wide_load(const char *op, wt_device *device, const wt_stft *stft, 
     return status;
 }
 
+wt_status wt__wide_level(wt_device *device, wt__wide *w)
+{
+    wt_status status =
+        wt_buffer_create(device, WT_MEMORY_DEVICE, 2 * (size_t)w->at_once * sizeof *w->pairs.levels, &w->levels);
+    if (!status) w->pairs.levels = (double *)wt_buffer_address(w->levels);
+    return status ? status : wt_module_get_kernel(w->module, "wide_level", &w->level);
+}
+
 void wt__wide_release(wt__wide *wide)
 {
     wt__fft64_cuda_release(&wide->fft);
     wt_module_destroy(wide->module);
     wt_buffer_destroy(wide->window);
+    wt_buffer_destroy(wide->levels);
 }
 
 wt_wide_pairs wt__wide_tile(const wt__wide *wide, int64_t first)
@@ -64,7 +73,9 @@ wt_status wt__wide_launch(const wt__wide *wide, wt_kernel *kernel, wt_stream *st
 
 wt_status wt__wide_forward(const wt__wide *wide, wt_stream *stream, const wt_wide_fill_args *args)
 {
-    wt_status status = wt__wide_launch(wide, wide->fill, stream, &args->pairs, args->pairs.n_fft, WT_ARG(*args));
+    wt_status status = WT_OK;
+    if (args->pairs.levels) status = wt__wide_launch(wide, wide->level, stream, &args->pairs, 64, WT_ARG(*args));
+    if (!status) status = wt__wide_launch(wide, wide->fill, stream, &args->pairs, args->pairs.n_fft, WT_ARG(*args));
     return status ? status : wt__fft64_cuda_run(&wide->fft, stream, args->pairs.n_pairs);
 }
 

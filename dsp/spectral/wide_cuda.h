@@ -11,8 +11,8 @@ typedef struct wt__wide {
     const char *op;
     wt__fft64_cuda fft;
     wt_module *module;
-    wt_kernel *fill, *add;
-    wt_buffer *window;
+    wt_kernel *level, *fill, *add;
+    wt_buffer *window, *levels;
     wt_wide_pairs pairs;         ///< of the first tile
     int64_t n_pairs;             ///< in all
     int at_once;                 ///< pairs of a tile
@@ -26,13 +26,16 @@ WT_CHECKED wt_status wt__wide_create(const char *op, wt_device *device, int n_ff
 /// The same with the window, hop, margin and padding of a short-time transform.
 WT_CHECKED wt_status wt__wide_load(const char *op, wt_device *device, const wt_stft *stft, int64_t n_lines,
                                    int64_t n_frames, wt__wide *wide);
+/// From here on every frame is brought near 1 by a power of two, so that a quiet one keeps its digits beside a loud
+/// one, and one that is not finite is NaN alone. Of a transform whose bins wide_bins takes.
+WT_CHECKED wt_status wt__wide_level(wt_device *device, wt__wide *wide);
 void wt__wide_release(wt__wide *wide); ///< a zeroed one is allowed
 /// The tile whose first pair of all is `first`: for (first = 0; first < n_pairs; first += at_once).
 wt_wide_pairs wt__wide_tile(const wt__wide *wide, int64_t first);
 /// A kernel with a thread for each of `each` numbers of a tile's pairs.
 WT_CHECKED wt_status wt__wide_launch(const wt__wide *wide, wt_kernel *kernel, wt_stream *stream,
                                      const wt_wide_pairs *tile, int each, wt_arg args);
-/// Windowed frames of fill_args' samples, and transformed.
+/// Windowed frames of fill_args' samples, and transformed: their levels first, if frames have some.
 WT_CHECKED wt_status wt__wide_forward(const wt__wide *wide, wt_stream *stream, const wt_wide_fill_args *args);
 /// A tile's frames, transformed back, to sums [n_lines][n_sums] of the padded signals, zeros before the first tile.
 WT_CHECKED wt_status wt__wide_add(const wt__wide *wide, wt_stream *stream, const wt_wide_pairs *tile, int64_t n_sums,

@@ -15,6 +15,7 @@ struct wt__cqt_precise {
     const wt__cqt_plan *plan;
     wt__fft64 **ffts; // [n_parts]
     double *ones, *window; // [the longest frame], and of the pseudo part's
+    float *silence;        // likewise
     double *x, *work, *re, *im;
 };
 
@@ -35,8 +36,9 @@ wt_status wt__cqt_precise_create(const wt__cqt_plan *plan, const float *window, 
     if (status) return status;
     const size_t points = wt__fft64_doubles(n_fft), bins = ((size_t)n_fft / 2 + 1) * FRAMES;
     c->ones = take((size_t)n_fft), c->window = take((size_t)n_fft);
+    c->silence = calloc((size_t)n_fft, sizeof *c->silence);
     c->x = take(points), c->work = take(points), c->re = take(bins), c->im = take(bins);
-    if (!c->ones || !c->window || !c->x || !c->work || !c->re || !c->im)
+    if (!c->ones || !c->window || !c->silence || !c->x || !c->work || !c->re || !c->im)
         return wt_fail(WT_ERR_NO_MEMORY, "cqt: spectra of %d points in double", n_fft);
     for (int i = 0; i < n_fft; i++) c->ones[i] = 1;
     for (int part = 0; part < plan->n_parts && window; part++)
@@ -49,12 +51,13 @@ void wt__cqt_precise_destroy(wt__cqt_precise *precise)
     if (!precise) return;
     for (int i = 0; precise->ffts && i < precise->plan->n_parts; i++) wt__fft64_destroy(precise->ffts[i]);
     free(precise->ffts);
-    free(precise->ones), free(precise->window);
+    free(precise->ones), free(precise->window), free(precise->silence);
     free(precise->x), free(precise->work), free(precise->re), free(precise->im);
     free(precise);
 }
 
-WT_CLONES static void sum_row(const wt__cqt_part *p, int row, const double *re, const double *im, float *out)
+WT_CLONES static void sum_row(const wt__cqt_part *p, int row, const double *re, const double *im,
+                              const wt__fft64_scales *scales, float *out)
 {
     double x[FRAMES] = {0}, y[FRAMES] = {0};
     for (int i = p->begin[row]; i < p->begin[row + 1]; i++) {
@@ -62,17 +65,19 @@ WT_CLONES static void sum_row(const wt__cqt_part *p, int row, const double *re, 
         const double u = p->value[2 * i], v = p->value[2 * i + 1];
         for (int f = 0; f < FRAMES; f++) x[f] += u * a[f] - v * b[f], y[f] += v * a[f] + u * b[f];
     }
-    for (int f = 0; f < FRAMES; f++) out[2 * f] = (float)x[f], out[2 * f + 1] = (float)y[f];
+    for (int f = 0; f < FRAMES; f++)
+        out[2 * f] = (float)(x[f] * scales->by[f]), out[2 * f + 1] = (float)(y[f] * scales->by[f]);
 }
 
-WT_CLONES static void sum_sizes(const wt__cqt_part *p, int row, const double *re, const double *im, float *out)
+WT_CLONES static void sum_sizes(const wt__cqt_part *p, int row, const double *re, const double *im,
+                                const wt__fft64_scales *scales, float *out)
 {
     double x[FRAMES] = {0};
     for (int i = p->begin[row]; i < p->begin[row + 1]; i++) {
         const double *a = re + (size_t)p->bin[i] * FRAMES, *b = im + (size_t)p->bin[i] * FRAMES;
         for (int f = 0; f < FRAMES; f++) x[f] += p->value[i] * sqrt(a[f] * a[f] + b[f] * b[f]);
     }
-    for (int f = 0; f < FRAMES; f++) out[2 * f] = (float)x[f], out[2 * f + 1] = 0;
+    for (int f = 0; f < FRAMES; f++) out[2 * f] = (float)(x[f] * scales->by[f]), out[2 * f + 1] = 0;
 }
 
 WT_RT void wt__cqt_precise_rows(wt__cqt_precise *c, int part, const float *x, float *rows)
@@ -80,12 +85,14 @@ WT_RT void wt__cqt_precise_rows(wt__cqt_precise *c, int part, const float *x, fl
     const wt__cqt_part *p = &c->plan->parts[part];
     const float *frames[FRAMES];
     for (int f = 0; f < FRAMES; f++) frames[f] = x + f * p->hop;
-    wt__fft64_frames(frames, p->pseudo ? c->window : c->ones, p->n_fft, NULL, c->x);
+    wt__fft64_scales to, back;
+    wt__fft64_level(frames, p->n_fft, c->silence, &to, &back);
+    wt__fft64_frames(frames, p->pseudo ? c->window : c->ones, p->n_fft, to.by, c->x);
     wt__fft64_bins(wt__fft64_run(c->ffts[part], c->x, c->work), p->n_fft, c->re, c->im);
     for (int r = 0; r < p->n_rows; r++, rows += 2 * FRAMES) {
         if (p->pseudo)
-            sum_sizes(p, r, c->re, c->im, rows);
+            sum_sizes(p, r, c->re, c->im, &back, rows);
         else
-            sum_row(p, r, c->re, c->im, rows);
+            sum_row(p, r, c->re, c->im, &back, rows);
     }
 }

@@ -24,6 +24,7 @@ static wt_status load(wt_device *device, const wt__cqt_part *part, int64_t max_f
     if (!status && part->pseudo) status = wt_window_fill(&(wt_window_config){.n = n}, hann);
     for (int i = 0; i < n && !status; i++) window[i] = part->pseudo ? (double)hann[i] : 1;
     if (!status) status = wt__wide_create("cqt", device, n, w->n_lines, max_frames, 1, window, &w->wide);
+    if (!status) status = wt__wide_level(device, &w->wide);
     free(window);
     free(hann);
     if (!status) status = wt__op_module(device, "kernels/tonal/cqt_wide.cu", NULL, 0, &w->module);

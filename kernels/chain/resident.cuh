@@ -9,6 +9,7 @@
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
+#include "resident_asm.cuh"
 
 #define RESIDENT_REST_NS  2000 // between two looks at the doorbell while no block is due
 #define RESIDENT_RELAY_NS 100  // between two looks at what the first thread block tells
@@ -17,13 +18,6 @@
 #define RESIDENT_LOOKS    4    // places for looks under way
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
-
-static __device__ __forceinline__ long long resident_now()
-{
-    long long now_ns;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now_ns));
-    return now_ns;
-}
 
 // All threads; `bytes` is a multiple of 16, as both addresses are.
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
@@ -58,7 +52,7 @@ struct resident_block {
     wt_block_word *up;         // its slot, of the first stream
 };
 
-// An answer's head, but for the time of sending: the last warp keeps it and sends it.
+// An answer's head, but for the frames and the time of sending: the last warp keeps it and sends it.
 static __shared__ unsigned int resident_told[RESIDENT_HEAD];
 static __device__ __forceinline__ int resident_keeper() { return chain_threads() - 32; } // its first thread
 
@@ -84,7 +78,7 @@ struct resident_watch {
     unsigned int busy_ns, hole_ns, looks; // until the first look; the longest from one to the next; how many
 };
 
-static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
+static __device__ __forceinline__ void resident_watch_look(resident_watch *w, long long begin_ns)
 {
     const long long now_ns = resident_now();
     const unsigned int since_ns = (unsigned int)(now_ns - (w->looks ? w->looked_ns : w->sent_ns));
@@ -94,17 +88,11 @@ static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
         w->hole_ns = max(w->hole_ns, since_ns);
     w->looked_ns = now_ns;
     w->looks++;
-}
-
-static __device__ __forceinline__ void resident_tell_head(const resident_watch &w, int frames, long long begin_ns)
-{
-    if ((int)threadIdx.x != resident_keeper()) return;
-    resident_told[0] = frames;
-    resident_told[RESIDENT_SEEN] = (unsigned int)w.looked_ns;
-    resident_told[RESIDENT_BUSY] = w.busy_ns;
-    resident_told[RESIDENT_HOLE] = w.hole_ns;
-    resident_told[RESIDENT_N_LOOKS] = w.looks;
-    resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
+    resident_told[RESIDENT_SEEN] = (unsigned int)now_ns;
+    resident_told[RESIDENT_BUSY] = w->busy_ns;
+    resident_told[RESIDENT_HOLE] = w->hole_ns;
+    resident_told[RESIDENT_N_LOOKS] = w->looks;
+    resident_told[RESIDENT_AGE] = (unsigned int)((now_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
 }
 
 // Where all lies in shared memory, one thread block has one stream.
@@ -134,16 +122,6 @@ static __device__ __forceinline__ const wt_block_word *resident_input(const resi
     return slot + r.layout.in_at + (long long)s * chain_channels(r.chain) * frames;
 }
 
-// Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
-static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_block_word *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                 :
-                 : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-}
-static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
-
 // What a look says of a turn, once it is back.
 static __device__ __forceinline__ int resident_verdict_of(const wt_block_word *look, resident_place next)
 {
@@ -169,8 +147,9 @@ static __device__ __forceinline__ bool resident_take_two(const wt_block_word *wo
 // order: a look that brings the doorbell may lack samples, and then the next one, which is nearly there, has them.
 // `n_here`: words of input that are in the chain's first buffer. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
-                                    long long end_ns, resident_pace *pace, resident_watch *watch,
-                                    resident_shift *shift, int frames, int *n_here, unsigned int *doorbell)
+                                    long long begin_ns, long long end_ns, resident_pace *pace,
+                                    resident_watch *watch, resident_shift *shift, int frames, int *n_here,
+                                    unsigned int *doorbell)
 {
     // a look: the doorbell's two words, orders and `launched`, input
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD];
@@ -196,16 +175,16 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         wt_block_word *look = looks[round % RESIDENT_LOOKS];
         if (threadIdx.x < 2) resident_ask(look + mine, at);
         if (due && mine < ahead) resident_ask(look + 4 + mine, input + mine);
-        asm volatile("cp.async.commit_group;" : : : "memory");
+        resident_asked();
         if (due) {
-            asm volatile("cp.async.wait_group 1;" : : : "memory");
+            resident_await_others();
             look = looks[(round - 1) % RESIDENT_LOOKS];
         } else {
-            resident_asked_all();
+            resident_await_all();
             if (round % 32 == 0 && threadIdx.x < 2) look[mine] = block_load(at); // past whatever might keep a copy
         }
         const bool lacks = mine < ahead && !(due && resident_take_two(look + 4 + mine, next.turn, to));
-        if ((int)threadIdx.x == resident_keeper()) resident_watch_look(watch);
+        if ((int)threadIdx.x == resident_keeper()) resident_watch_look(watch, begin_ns);
         decide(round + 1);
         const bool missing = __syncthreads_or(lacks);
         v = resident_verdict_of(look, next);
@@ -222,6 +201,8 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         }
     }
     pace->round = round + 1;
+    if ((int)threadIdx.x == resident_keeper())
+        resident_told[RESIDENT_LOOK] = (unsigned int)(resident_now() - watch->looked_ns);
     if (!next.turn) return v;
     const long long now = clock64();
     pace->gap = now - pace->last;
@@ -311,15 +292,17 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
 }
 
 // Head and readings of an answer, a word a lane of the last warp, which mostly has no samples to answer with.
-static __device__ __forceinline__ void resident_show(const unsigned char *memory, unsigned int turn, int n_readings,
-                                                     wt_block_word *up)
+static __device__ __forceinline__ void resident_show(const resident_args &r, const resident_block &b, int s,
+                                                     const unsigned char *memory, wt_block_word *up)
 {
+    const int n_readings = r.layout.n_readings, n_few = s || n_readings > RESIDENT_READINGS ? 0 : n_readings;
 #pragma unroll 1
-    for (int i = (int)threadIdx.x - (chain_threads() - 32); i >= 0 && i < RESIDENT_HEAD + n_readings; i += 32) {
+    for (int i = (int)threadIdx.x - resident_keeper(); i >= 0 && i < RESIDENT_HEAD + n_few; i += 32) {
         unsigned int x = i < RESIDENT_HEAD ? resident_told[i]
                                            : *(const unsigned int *)(memory + resident_reading_at[i - RESIDENT_HEAD]);
+        if (i == 0) x = (unsigned int)b.frames;
         if (i == RESIDENT_SENT) x = (unsigned int)resident_now();
-        block_store(up + i, x, turn);
+        block_store(up + i, x, b.turn);
     }
 }
 
@@ -334,6 +317,17 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, unsig
         for (int i = threadIdx.x & 31; i < places[k].n_readings; i += 32)
             block_store(to + places[k].first_reading + i, ((const unsigned int *)(memory + places[k].readings))[i],
                         turn);
+}
+
+// What follows the samples of a stream's answer.
+static __device__ __forceinline__ void resident_close(const resident_args &r, const chain_args &a,
+                                                      const resident_block &b, int s, unsigned char *memory,
+                                                      wt_block_word *up, int finite)
+{
+    resident_show(r, b, s, memory, up);
+    if (s == 0 && r.layout.n_readings > RESIDENT_READINGS)
+        resident_readings(a, b.turn, memory, up + r.layout.readings_at);
+    resident_settle(a, memory, b.turn ? finite : 1);
 }
 
 // What a block up to `end` leaves to be done. A kernel of one block would not have its tables in time.
@@ -356,7 +350,7 @@ static __device__ __forceinline__ void resident_say(const unsigned char *memory,
 }
 
 // One block of one stream: the answer, with what comes after it left to be done. Of its input `n_here` words are in the
-// chain's first buffer; where that is all of a block without flags, nodes have been told of it.
+// chain's first buffer.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
                                        unsigned char *memory, int n_here)
 {
@@ -374,7 +368,6 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
     int finite = 1;
-    const bool told = n_here == chain_channels(a) * b.frames && !moving && !(b.flags & RESIDENT_FLAGS);
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
             resident_settle(a, memory, finite);
@@ -383,27 +376,38 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
         n = min(b.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
-        if (done || !told) {
-            if (threadIdx.x == 0) {
-                message.taps = up + l.taps_at;
-                resident_say(memory, s == 0 && b.flags & RESIDENT_HAS_POINTS, done, b.turn == 0);
-            }
-            const wt_block_word *in = resident_input(r, b.down, s, b.frames) + done;
-            resident_fetch(a, b.turn, in, b.frames, n, done ? 0 : n_here);
+        if (threadIdx.x == 0) {
+            message.taps = up + l.taps_at;
+            resident_say(memory, s == 0 && b.flags & RESIDENT_HAS_POINTS, done, b.turn == 0);
         }
+        resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : n_here);
         chain_process(a, memory, n, position);
         finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
-    const bool few = l.n_readings <= RESIDENT_READINGS;
-    resident_show(memory, b.turn, s == 0 && few ? l.n_readings : 0, up);
-    if (s == 0 && !few) resident_readings(a, b.turn, memory, up + l.readings_at);
-    resident_settle(a, memory, b.turn ? finite : 1);
+    resident_close(r, a, b, s, memory, up, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
         instance->moving = moving;
     }
     __syncthreads();
 }
+
+#ifdef CHAIN_IN_SHARED
+// A block that is as it was expected: no flags, nothing moves, all of it lies in the chain's first buffer. Its text is
+// in line, for what a block waits for is jumps to text that has not run lately, and addresses.
+static __device__ __forceinline__ void resident_plain(const resident_args &r, const chain_args &a,
+                                                      const resident_block &b, unsigned char *memory,
+                                                      long long position)
+{
+    memory = chain_room_of(a, memory).memory; // the same, as the compiler knows it
+    chain_process_quick(a, memory, b.frames, position);
+    const int finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), b.up + r.layout.out_at, b.frames,
+                                       b.frames);
+    resident_close(r, a, b, 0, memory, b.up, finite);
+    if (threadIdx.x == 0) ((wt_instance *)memory)->position = position + b.frames;
+    __syncthreads();
+}
+#endif
 
 // Where this thread block works: `a` with what lies in shared memory, the memory of its first stream, and a second
 // instance for rehearsals or 0.
@@ -476,6 +480,16 @@ static __device__ __forceinline__ void resident_leave(const resident_args &r, co
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
 }
 
+// The first thread block's thread 0: which kernel this is of all that began. They begin one after the other, and nobody
+// else counts, so this needs no atomic addition, which not every bus carries to the host's memory.
+static __device__ __forceinline__ unsigned int resident_count(const resident_args &r)
+{
+    volatile unsigned int *n_started = &r.control->n_started;
+    const unsigned int number = *n_started + 1;
+    *n_started = number;
+    return number;
+}
+
 // What a kernel keeps from block to block. `memory` is that of its first stream, `spare` a second instance or 0.
 struct resident_life {
     long long begin_ns, end_ns; // the latter: at the latest
@@ -532,8 +546,8 @@ static __device__ __forceinline__ int resident_hear(const resident_args &r, resi
     else if (k.over)
         verdict = RESIDENT_OVER;
     else
-        verdict = resident_wait(r, next, block->down, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames, n_here,
-                                &block->flags);
+        verdict = resident_wait(r, next, block->down, k.begin_ns, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames,
+                                n_here, &block->flags);
     if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
         resident_tell(r, next, verdict, block->flags);
     if (verdict != RESIDENT_BLOCK) return verdict;
@@ -547,7 +561,6 @@ static __device__ __forceinline__ void resident_play(const resident_args &r, con
                                                      const resident_life &k, const resident_block &block,
                                                      int n_here)
 {
-    resident_tell_head(k.watch, block.frames, k.begin_ns);
     if (block.flags & RESIDENT_FLAGS) resident_header(r, block);
     for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), n_here = 0)
         resident_stream(r, a, block, s, k.rehearse ? k.spare : resident_memory(r, k, s), n_here);
@@ -587,10 +600,20 @@ static __device__ __forceinline__ int resident_live(const resident_args &r, cons
         resident_block block;
         int n_here;
         next.turn = k.rehearse ? 0 : wt_block_next(k.here.turn);
+#ifdef CHAIN_IN_SHARED
+        const wt_instance *instance = (const wt_instance *)k.memory; // a rehearsal is at the same position
+        const long long position = instance->position;
+        const bool still = k.rehearse || !instance->moving;
+#endif
         const int verdict = resident_hear(r, k, next, &block, &n_here);
         if (verdict != RESIDENT_BLOCK) return verdict;
         k.frames = block.frames;
-        resident_play(r, a, k, block, n_here);
+#ifdef CHAIN_IN_SHARED
+        if (still && n_here && n_here == chain_channels(a) * block.frames && !(block.flags & RESIDENT_FLAGS))
+            resident_plain(r, a, block, k.rehearse ? k.spare : k.memory, position);
+        else
+#endif
+            resident_play(r, a, k, block, n_here);
         if (k.rehearse) {
             k.watch = kept, k.rehearse = false;
             continue;
@@ -621,10 +644,10 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     if (!resident_begin(r, &k.here)) return;
     k.memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &k.spare);
     k.end_ns = k.begin_ns + r.life_ns + r.life_ns / 2;
-    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = atomicAdd_system(&r.control->n_started, 1u) + 1;
+    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = resident_count(r);
     k.pace = {clock64(), 0, 1};
     k.watch = {k.begin_ns};
     const int verdict = resident_live(r, a, k);
-    resident_asked_all();
+    resident_await_all();
     resident_leave(r, k.memory, k.here, verdict);
 }

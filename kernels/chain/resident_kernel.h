@@ -13,9 +13,10 @@
 // and comes back as one slot with up_words for each stream:
 //
 //   0                 frames
-//   1 .. 6            of stream 0, times in ns: the doorbell was seen, the answer was sent, both by the device's clock
-//                     modulo 2^32; from the last answer to the first look for this block, the longest from a look to
-//                     the next, how many there were; the kernel's age in 2^10 ns
+//   1 .. 7            of stream 0, times in ns: the look that brought the doorbell was turned to, the answer was sent,
+//                     both by the device's clock modulo 2^32; from the last answer to the first look for this block,
+//                     the longest from a look to the next, how many there were; the kernel's age in 2^10 ns; from the
+//                     turning to that look until all had what it brought
 //   readings_at ..    readings [n_readings], of stream 0
 //   out_at ..         output [out_channels][n_frames]
 //   taps_at ..        planes of tap k at k * point_channels * max_frames, [channels][n_frames], of stream 0
@@ -40,7 +41,8 @@
 #define RESIDENT_N_LOOKS 5
 #define RESIDENT_AGE 6
 #define RESIDENT_AGE_SHIFT 10
-#define RESIDENT_HEAD 7 // words of an answer before its readings
+#define RESIDENT_LOOK 7
+#define RESIDENT_HEAD 8 // words of an answer before its readings
 #define RESIDENT_SEQUENCE 1
 #define RESIDENT_TAPS 2
 #define RESIDENT_INSERTS (RESIDENT_TAPS + WT_MAX_POINTS)

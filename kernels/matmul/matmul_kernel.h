@@ -42,6 +42,8 @@
 #define WT_MM_THIN_GROUP   8    // tiles whose sums wait for further slices
 #define WT_MM_THIN_TURNS   3    // whose sums of all warps there is room for
 
+#define WT_MM_SLICE_ROWS 64 // of W of a block of matmul_slices
+
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
 #define WT_MM_GELU      3
@@ -96,6 +98,13 @@ typedef struct wt_mm_wgmma_args {
     void *partial; ///< sums of slices: [n_tiles][n_slices][warps][sums of a lane / 4][32][4]
     int *arrived;  ///< [n_tiles][warps], 0 before and after
 } wt_mm_wgmma_args;
+
+typedef struct wt_mm_slices_args {
+    wt_mm_args args;
+    int n_slices;   ///< of the columns of a tile, by as many blocks
+    float *partial; ///< sums of slices: [n_tiles][n_slices][rows of x a block][WT_MM_SLICE_ROWS]
+    int *arrived;   ///< [n_tiles], 0 before and after
+} wt_mm_slices_args;
 
 typedef struct wt_mm_few_args {
     wt_mm_map w[WT_MM_PARTS]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many as warps multiply

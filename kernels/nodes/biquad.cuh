@@ -95,6 +95,7 @@ static __device__ void biquad_march(const float *x, float *y, int n, int count, 
             const float in0 = lane ? before0 : next0, in1 = lane ? before1 : next1;
             next0 = ahead < n ? x[ahead] : 0.0f, next1 = ahead + 1 < n ? x[ahead + 1] : 0.0f;
             y0 = step(in0, one), y1 = step(in1, two);
+            __syncwarp(); // in place, what is stored was read some steps before, by another lane
             if (lane == here - 1 && one) y[at] = y0;
             if (lane == here - 1 && two) y[at + 1] = y1;
         }

@@ -123,7 +123,8 @@ static __device__ __forceinline__ void dynamics_smooth(int n_frames, const dynam
         v[i] = y1 = wt_larger(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
         if (first + i < n_frames) end = y1;
     }
-    g->y1 = __shfl_sync(~0u, end, last);
+    // A mean of what was never above v_most: what sums in this order round up to would be kept by a slow release.
+    g->y1 = wt_min(__shfl_sync(~0u, end, last), k->v_most);
     float y = before_pole<F>(v, k->attack, g->y);
 #pragma unroll
     for (int i = 0; i < F; i++) {

@@ -12,6 +12,7 @@ WT_SHARED_FN void gate_design(const dynamics_plan *p, const float *v0, const flo
     dynamics_range(k, v0[GATE_RANGE], v1[GATE_RANGE]);
     k->open = wt_exp2(v0[GATE_THRESHOLD] * octaves);
     k->close = wt_exp2((v0[GATE_THRESHOLD] - v0[GATE_HYSTERESIS]) * octaves);
+    k->v_most = 1.0f;
     k->hold_frames = (int)(v0[GATE_HOLD] * 0.001f * p->rate_hz + 0.5f);
 }
 #endif

@@ -337,7 +337,7 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
 static __device__ void limiter_after(const wt_node_io *io, const limiter_plan *, const limiter_coeffs *,
                                      limiter_state *s)
 {
-    if (!s->due || threadIdx.x >= 32) return;
+    if (threadIdx.x >= 32 || !s->due) return; // in this order: the first warp sets it anew while others come here
     limiter_sums((const limiter_plan *)io->tables, s, io->position - s->due, s->due, 0);
     if (threadIdx.x == 0) s->due = 0;
 }

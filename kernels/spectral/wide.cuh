@@ -24,12 +24,19 @@ __device__ __forceinline__ wide_place wide_here(const wt_wide_pairs &w, int each
     return p;
 }
 
+/// What the bins of the place's frame f are to be taken times.
+__device__ __forceinline__ double wide_level_of(const wt_wide_pairs &w, const wide_place &p, int f)
+{
+    return w.levels ? w.levels[(p.in - (double2 *)w.in) / w.pitch * 2 + f] : 1;
+}
+
 /// Bin p.i of both frames behind the transform.
 __device__ __forceinline__ void wide_bins(const wt_wide_pairs &w, const wide_place &p, double2 (&x)[2])
 {
     const double2 z = p.out[p.i], m = p.out[p.i ? w.n_fft - p.i : 0];
-    x[0] = make_double2(0.5 * (z.x + m.x), 0.5 * (z.y - m.y));
-    x[1] = make_double2(0.5 * (z.y + m.y), 0.5 * (m.x - z.x));
+    const double a = 0.5 * wide_level_of(w, p, 0), b = 0.5 * wide_level_of(w, p, 1);
+    x[0] = make_double2(a * (z.x + m.x), a * (z.y - m.y));
+    x[1] = make_double2(b * (z.y + m.y), b * (m.x - z.x));
 }
 
 /// And for the way back; each thread of a pair's bins writes what it alone may have read.

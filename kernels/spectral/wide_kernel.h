@@ -6,6 +6,7 @@
 /// Pairs of a line's frames, each pair one complex signal: a tile of all lines'.
 typedef struct wt_wide_pairs {
     double *in, *out;          ///< [n_pairs][pitch][2] before and after a transform
+    double *levels;            ///< [n_pairs][2] what frames' bins are to be taken times, NULL = 1
     long long first;           ///< pair first % pairs of line first / pairs, and those behind it
     long long pairs, n_frames; ///< of a line
     int n_pairs, n_fft, pitch, unused;

@@ -275,6 +275,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
     g->n_sms = g->own_sms = info.n_sms;
+    g->generation = info.generation;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
     g->resident = config->resident;
@@ -297,9 +298,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     if (!g) return;
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
-    for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++)
-        wt_graph_destroy(g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS]);
-    for (int k = 0; k < g->n_batches; k++) wt_graph_destroy(g->batches[k].graph);
+    wt__gpu_forget(g);
     wt__gpu_draw_close(s);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);

@@ -101,6 +101,8 @@ typedef struct wt__gpu {
     wt_device *device;
     int n_sms;   ///< of the step's stream
     int own_sms; ///< of the partition, without borrowed ones
+    int generation; ///< of the layout for which products and recordings were made
+    bool is_dry;    ///< a pass launches nothing: products are prepared
     int kv_type, heads_at_once;
     bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
@@ -172,6 +174,13 @@ void wt__gpu_pick(wt__pass *pass);
 
 /// All that later steps of any size may need: kernels, the library's algorithms, a recorded step for each stream.
 WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
+
+/// The layout was resized: products for the processors of now, `partition`'s, and nothing recorded. What was prepared
+/// is prepared again, but steps, which are recorded when they come. Keys, values and the batch stay. Errors, before
+/// anything is changed: WT_ERR_ARMED.
+WT_CHECKED wt_status wt__gpu_follow(wt_llm_session *session, const wt_partition_info *partition);
+/// All recorded steps and batches.
+void wt__gpu_forget(wt__gpu *gpu);
 
 /// Record steps of one token, of every kind, on each of the partition's streams.
 WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);

@@ -6,6 +6,7 @@
 #include "gpu.h"
 
 #include <string.h>
+#include <warptone/arm.h>
 
 enum { SKINNY = 16 };
 
@@ -54,24 +55,71 @@ static wt_status run_zeros(wt_llm_session *s, int n_layers, int n, int n_logits,
     return wt__llm_step_finish(s, status);
 }
 
-wt_status wt__gpu_prepare(wt_llm_session *s)
+/// The batch as run_zeros has it, without a launch: only products are prepared.
+static wt_status run_dry(wt_llm_session *s, int n_layers, int n, int n_logits, bool is_prompt)
 {
-    const int n_layers = layers_of_all_types(s->llm), there = s->pool.n * WT__LLM_PAGE;
-    int most = s->n_batch < s->n_positions ? s->n_batch : s->n_positions;
-    if (most > there) most = there;
-    wt_status status = wt__pages_own(s, 0, 0, most);
-    wt__llm_prepare_rope(s, 0, most);
-    if (!status) status = wt__gpu_push_tables(s);
+    s->n_tokens = n;
+    s->is_prompt = is_prompt;
+    return wt__llm_forward(s, n_layers, (float *)(s->gpu->io_address + s->gpu->logits_at), n_logits);
+}
+
+/// The largest batch that there may be.
+static int most_of(const wt_llm_session *s)
+{
+    const int most = s->n_batch < s->n_positions ? s->n_batch : s->n_positions, there = s->pool.n * WT__LLM_PAGE;
+    return most < there ? most : there;
+}
+
+/// `run` of batches of every size that products tell apart, of a prompt and of several sequences.
+static wt_status run_sizes(wt_llm_session *s, wt_status (*run)(wt_llm_session *, int, int, int, bool))
+{
+    const int n_layers = layers_of_all_types(s->llm), most = most_of(s);
+    wt_status status = WT_OK;
     for (int n = 1, rows = 0; n <= most && !status; n++) {
         if (wt__gpu_rows(n, s->n_batch) == rows) continue;
         rows = wt__gpu_rows(n, s->n_batch);
-        status = run_zeros(s, n_layers, n, 1, true);
-        if (!status && n <= s->gpu->n_logits) status = run_zeros(s, n_layers, n, n, false);
+        status = run(s, n_layers, n, 1, true);
+        if (!status && n <= s->gpu->n_logits) status = run(s, n_layers, n, n, false);
     }
-    if (!status) status = run_zeros(s, n_layers, most, 1, true);
-    if (!status) status = run_zeros(s, n_layers, 1, 1, true); // whose token a step is recorded with
+    if (!status) status = run(s, n_layers, most, 1, true);
+    return status ? status : run(s, n_layers, 1, 1, true); // last: with its token a step is recorded
+}
+
+wt_status wt__gpu_prepare(wt_llm_session *s)
+{
+    const int most = most_of(s);
+    wt_status status = wt__pages_own(s, 0, 0, most);
+    wt__llm_prepare_rope(s, 0, most);
+    if (!status) status = wt__gpu_push_tables(s);
+    if (!status) status = run_sizes(s, run_zeros);
     if (!status) status = wt__gpu_record_all(s);
     wt__pages_trim(s, 0, 0);
     s->usage = (wt_llm_usage){0};
+    return status;
+}
+
+wt_status wt__gpu_follow(wt_llm_session *s, const wt_partition_info *partition)
+{
+    wt__gpu *g = s->gpu;
+    const int n_tokens = s->n_tokens;
+    const bool is_prompt = s->is_prompt;
+    if (wt_device_is_armed(g->device))
+        return wt_fail(WT_ERR_ARMED,
+                       "llm: partition %s was resized, and the first step after it makes products anew: run one before "
+                       "arming, or inside wt_quiesce",
+                       partition->name);
+    wt__gpu_forget(g);
+    wt_matmul_destroy(g->matmul); // first: the memory quota may have no room for two
+    g->matmul = NULL;
+    wt_status status =
+        wt_matmul_create(&(wt_matmul_config){.device = g->device, .partition = s->partition}, &g->matmul);
+    if (status) return status;
+    g->n_sms = g->own_sms = partition->n_sms;
+    g->is_dry = true;
+    status = run_sizes(s, run_dry);
+    g->is_dry = false;
+    s->n_tokens = n_tokens;
+    s->is_prompt = is_prompt;
+    if (!status) g->generation = partition->generation;
     return status;
 }

@@ -11,6 +11,17 @@
 
 enum { AHEAD = 2, MOST_RECORDED = 64, PAUSE_NS = 20000, PATIENCE_MS = 2000 };
 
+void wt__gpu_forget(wt__gpu *g)
+{
+    for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++) {
+        wt_graph **step = &g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS];
+        wt_graph_destroy(*step);
+        *step = NULL;
+    }
+    for (int k = 0; k < g->n_batches; k++) wt_graph_destroy(g->batches[k].graph);
+    g->n_batches = 0;
+}
+
 // ---- a step
 
 static wt_status queue(wt_llm_session *s, wt__step_kind kind)
@@ -52,9 +63,7 @@ static wt_status record(wt_llm_session *s, wt__step_kind kind, wt_stream *stream
 static wt_status launch_on(wt_llm_session *s, wt__step_kind kind, int variant, wt_stream *stream, int n_sms)
 {
     wt_graph **graph = &s->gpu->steps[kind][variant];
-    if (*graph && wt_graph_launch(*graph, stream) == WT_OK) return WT_OK;
-    wt_graph_destroy(*graph); // none yet, or one of the layout before
-    wt_status status = record(s, kind, stream, n_sms, graph);
+    wt_status status = *graph ? WT_OK : record(s, kind, stream, n_sms, graph);
     if (!status) return wt_graph_launch(*graph, stream);
     wt_graph_destroy(*graph);
     *graph = NULL;
@@ -111,10 +120,7 @@ wt_status wt__gpu_queue_batch(wt_llm_session *s, wt__step_kind kind)
 {
     wt__gpu_batch *b = find_batch(s, kind);
     if (!b) return queue(s, kind); // which also gets all kernels there
-    if (b->graph && wt_graph_launch(b->graph, s->stream) == WT_OK) return WT_OK;
-    wt_graph_destroy(b->graph); // none yet, or one of the layout before
-    b->graph = NULL;
-    if (record_on(s, kind, s->stream, &b->graph) == WT_OK) return wt_graph_launch(b->graph, s->stream);
+    if (b->graph || record_on(s, kind, s->stream, &b->graph) == WT_OK) return wt_graph_launch(b->graph, s->stream);
     wt_graph_destroy(b->graph);
     b->graph = NULL;
     return queue(s, kind); // a driver that cannot record

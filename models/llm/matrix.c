@@ -16,16 +16,17 @@ void wt__row_widen(const wt__linear *l, int64_t row, float *out)
 {
     const int64_t columns = l->weight.shape[1];
     const uint8_t *q = wt__row(l, row);
-    if (l->nibbles)
-        for (int64_t k = 0; k < columns; k++) out[k] = (float)(q[k / 2] >> k % 2 * 4 & 15);
-    else
-        wt_tensor_to_f32(&l->weight, row * columns, columns, out);
+    for (int64_t k = 0; l->nibbles && k < columns / 2; k++) {
+        out[2 * k] = (float)(q[k] & 15);
+        out[2 * k + 1] = (float)(q[k] >> 4);
+    }
+    if (!l->nibbles) wt_tensor_to_f32(&l->weight, row * columns, columns, out);
     if (!l->scales) return;
     const int64_t n = (columns + l->scale_columns - 1) / l->scale_columns, first = row / l->scale_rows * n;
-    for (int64_t k = 0; k < columns; k++) {
-        const int64_t at = first + k / l->scale_columns;
-        const float zero = l->zeros ? (float)l->zeros[at] : l->nibbles ? 8 : 0;
-        out[k] = (out[k] - zero) * l->scales[at];
+    for (int64_t g = 0; g < n; g++) {
+        const int64_t begin = g * l->scale_columns, end = begin + l->scale_columns;
+        const float zero = l->zeros ? (float)l->zeros[first + g] : l->nibbles ? 8 : 0, scale = l->scales[first + g];
+        for (int64_t k = begin; k < (end < columns ? end : columns); k++) out[k] = (out[k] - zero) * scale;
     }
 }
 

@@ -46,7 +46,8 @@ wt_status wt__llm_step_begin(wt_llm_session *s)
     if (s->partition) {
         wt_partition_get_info(s->partition, &info);
         s->step.n_sms = info.n_sms;
-        status = keep_pace(s, info.bandwidth_share);
+        if (s->gpu && s->gpu->generation != info.generation) status = wt__gpu_follow(s, &info);
+        if (!status) status = keep_pace(s, info.bandwidth_share);
         s->borrows = wt_partition_n_variants(s->partition) > 1;
         if (!status && s->borrows) status = borrow(s);
     }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <warptone/device.h>
@@ -60,6 +61,31 @@ const char *analyze_tones_file(void **state, const char *name)
     return test_path(state, name);
 }
 
+npy analyze_array_of(void **state, const char *options, const char *input, int k)
+{
+    npy a;
+    char arguments[8000];
+    const char *path = test_path(state, "out.npz");
+    snprintf(arguments, sizeof arguments, "--backend cpu %s '%s' '%s'", options, input, path);
+    if (analyze_run(arguments, true)) fail_msg("%s", analyze_out);
+    assert_ok(npz_read(path, k, &a));
+    return a;
+}
+
+void analyze_assert_turned(npy a, const float *want, size_t rows, size_t columns)
+{
+    assert_int_equal(a.n_dims, 2);
+    assert_int_equal(a.shape[0], rows);
+    assert_int_equal(a.shape[1], columns);
+    const size_t item = a.kind == 'c' ? 2 : 1;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            if (memcmp((float *)a.data + item * (r * columns + c), want + item * (c * rows + r), item * sizeof *want))
+                fail_msg("row %zu, column %zu: %.9g, want %.9g", r, c,
+                         (double)((float *)a.data)[item * (r * columns + c)], (double)want[item * (c * rows + r)]);
+    npy_free(&a);
+}
+
 // A beat of 120 a minute, clicks that ring, over noise 40 dB below: every bin has something that is no rounding.
 static void clicks_file(void **state, const char *name)
 {
@@ -104,6 +130,7 @@ void analyze_compare(void **state, const analyze_case *cases, int n_cases)
     int n_off = 0;
     analyze_tones_file(state, "in.wav");
     clicks_file(state, "clicks.wav");
+    setenv("TEST_FOLDER", test_path(state, "."), 1);
     for (int k = 0; k < n_cases; k++) {
         char arguments[256], input[64], on_cpu[4096], on_gpu[4096];
         npy want, got;

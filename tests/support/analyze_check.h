@@ -2,6 +2,8 @@
 #ifndef WT_TEST_ANALYZE_CHECK_H
 #define WT_TEST_ANALYZE_CHECK_H
 
+#include "npy.h"
+
 #include <stdbool.h>
 
 enum { ANALYZE_RATE_HZ = 22050, ANALYZE_FRAMES = 2 * ANALYZE_RATE_HZ };
@@ -19,13 +21,18 @@ void assert_analyze(const char *format, const char *a, const char *b);
 float *analyze_tones(void);
 const char *analyze_tones_file(void **state, const char *name); ///< in the test's folder; returns its path
 
+/// Array k of what options make of a file on the CPU; free with npy_free.
+npy analyze_array_of(void **state, const char *options, const char *input, int k);
+/// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
+void analyze_assert_turned(npy a, const float *want, size_t rows, size_t columns);
+
 typedef struct analyze_case {
     const char *feature; ///< and its options
     double bound;        ///< of the peak
     const char *input;   ///< "in", tones, or "clicks", which ring over noise 40 dB below
 } analyze_case;
 
-/// Every array of every feature from a GPU as from the CPU; skips without one.
+/// Every array of every feature from a GPU as from the CPU; skips without one. Options may name files in $TEST_FOLDER.
 void analyze_compare(void **state, const analyze_case *cases, int n_cases);
 
 #endif

@@ -37,5 +37,8 @@ void wait_for_path(const wt_live *live, wt_live_path path);
 
 /// Planar audio ([channels][stride]) equal to the bit on the CPU backend, to 90 dB on a GPU.
 void assert_same_audio(wt_device *device, const float *want, const float *got, int n_frames, int channels, int stride);
+/// The same with another bound on a GPU.
+void assert_near_audio(wt_device *device, const float *want, const float *got, int n_frames, int channels, int stride,
+                       double want_db);
 
 #endif

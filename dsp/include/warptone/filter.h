@@ -16,6 +16,7 @@ extern "C" {
 
 #define WT_SOS_MAX_ORDER    24 ///< of the low-pass prototype; band-pass and band-stop have twice that many poles
 #define WT_SOS_MAX_SECTIONS 24
+#define WT_SOS_MAX_PADDING  (3 * (2 * WT_SOS_MAX_SECTIONS + 1)) ///< scipy's for sosfiltfilt
 
 typedef enum wt_filter_family {
     WT_BUTTERWORTH,
@@ -103,6 +104,13 @@ WT_RT void wt_sos_process(wt_sos *filter, const float *const *in, float *const *
 /// Judge:  scipy.signal.sosfiltfilt.  [worker]
 WT_CHECKED wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames,
                                      int pad_frames);
+/// The same of any length with scipy's padding in memory of the caller's.
+///
+///   scratch   [n_frames + 2 WT_SOS_MAX_PADDING]
+///
+/// Errors: those of wt_sos_filtfilt.  [worker]
+WT_CHECKED wt_status wt_sos_filtfilt_in(const double *sos, int n_sections, const float *in, float *out,
+                                        int64_t n_frames, double *scratch);
 
 // ---- many rows on a stream
 

@@ -184,7 +184,7 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but
 typedef struct wt_live_times {
     int64_t rung_ns, heard_ns; ///< wt_clock_now_ns when the doorbell was rung and when the answer was found
     int64_t round_trip_ns;     ///< between the two
-    int64_t device_ns;   ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
+    int64_t device_ns;   ///< of it, from the device's look that brought the doorbell to its answer; -1 = not known
     int64_t away_ns;     ///< of it, the longest between two looks of the audio thread for an answer: it was taken away
     uint32_t n_launches; ///< kernels that had begun until then: one more than before was on the way in between
     // where device_ns is known
@@ -193,6 +193,7 @@ typedef struct wt_live_times {
     uint32_t hole_ns;          ///< the longest from one look to the next
     uint32_t n_looks;          ///< how many until it saw the doorbell
     uint32_t age_us;           ///< of the kernel
+    uint32_t look_ns;          ///< of device_ns, until that look was back
 } wt_live_times;
 
 /// Of the last answer that a device gave; zeros before it.  [rt, the thread that calls wt_live_process]

@@ -56,17 +56,19 @@ typedef struct wt_mel_config {
     wt_db_config db;         ///< WT_MEL_DB only; no median
     bool frames_first;       ///< out is [n_frames][n_mels]
     bool drop_last;          ///< leave the last frame out, as Whisper does
+    bool float_on_gpu;       ///< spectra that are `precise` on the CPU are in float on a GPU, in one kernel
 } wt_mel_config;
 
-/// openai/whisper's front end for 16 kHz: 400 / 160, reflected ends, Slaney bands.  [any]
+/// openai/whisper's front end for 16 kHz: 400 / 160, reflected ends, Slaney bands; `precise`, but `float_on_gpu`, where
+/// a band 80 dB below the largest is then up to 1e-5 of the peak off.  [any]
 wt_mel_config wt_mel_whisper(int n_mels, int64_t n_samples);
 
 /// A plan: tables, and scratch that one call at a time uses.
 typedef struct wt_mel wt_mel;
 
 /// Plan. `device` NULL = the CPU, immediate calls only; else borrowed until the plan is destroyed.
-/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel; others, and precise spectra but
-/// Whisper's, go by memory, in double.
+/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel; others, and precise spectra unless
+/// `float_on_gpu`, go by memory, in double.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_mel_create(wt_device *device, const wt_mel_config *config, wt_mel **mel);
 void wt_mel_destroy(wt_mel *mel); ///< NULL is allowed.  [worker, not armed]

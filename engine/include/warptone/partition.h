@@ -61,8 +61,11 @@ typedef struct wt_layout_config {
 /// wanted of a driver older than CUDA 12.4), WT_ERR_ARMED, WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt_layout **layout);
 
-/// New shares for the same partitions (names, tiers, lending and order unchanged). Streams keep their handles and move;
-/// graphs captured before do not and must be captured again (`generation` counts up).
+/// New shares for the same partitions (names, tiers, lending and order unchanged), or another cut. Streams keep their
+/// handles and move; graphs captured before do not and must be captured again (`generation` counts up). What was made
+/// for a partition's number of SMs (wt_matmul, wt_nn, wt_arrays, wt_cublaslt) keeps that number, and from whole units to
+/// `fine` is refused by CUDA where it has larger clusters: make it anew. A session of a language model does all of that
+/// itself (docs/llm.md).
 /// Errors: WT_ERR_STATE while work is pending in any partition or a step is open, WT_ERR_QUOTA (a memory quota below
 /// what its pools hold), and those of create; then nothing is changed.  [worker; nobody may queue work meanwhile]
 WT_CHECKED wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config *config);
@@ -106,6 +109,7 @@ typedef struct wt_partition_info {
     double copied_us;                           ///< and the time of the link that took, both directions added
     uint64_t n_throttled;                       ///< times a transfer had to wait for the bandwidth share
     bool fine; ///< its SMs were cut finer (wt_layout_config): there is no room for large thread block clusters
+    int generation; ///< of the layout: 1, and 1 more with every resize
     bool lends, borrows;
     bool idle; ///< marked idle
     bool lent; ///< a step of the borrower runs on its SMs, or is about to

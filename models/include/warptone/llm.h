@@ -89,11 +89,12 @@ typedef struct wt_llm_session_config {
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
-/// on an armed device (0.2 to 1 s). Keys and values are 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64
-/// positions, which sequences take as they grow and give back. Errors: WT_ERR_BAD_ARG (more positions than a model of
-/// learnt positions has, more sequences than a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a
-/// type of the cache; a row of a matrix that does not fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY;
-/// on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
+/// on an armed device (0.2 to 1 s); after a resize of the layout the first step does so again. Keys and values are
+/// 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which sequences take as they grow and give
+/// back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than a batch, a
+/// partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not fit
+/// into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE,
+/// WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]

@@ -1,0 +1,100 @@
+// Experts: whom each token goes to, and their products together.
+#include "ops_cuda.h"
+
+enum { GROUP_THREADS = 1024 };
+
+/// The matrices of several experts, which lie one after the other.
+static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__linear *second)
+{
+    wt_matrix all = wt__gpu_matrix(first);
+    all.next = wt__llm_expert_stride(m, first->weight.data, second->weight.data);
+    all.scales_next = wt__llm_expert_stride(m, first->scales, second->scales);
+    all.zeros_next = wt__llm_expert_stride(m, first->zeros, second->zeros);
+    return all;
+}
+
+static void route(wt__pass *p, const wt__layer *w)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    const int n = s->n_tokens;
+    if (wt__gpu_by_vector(s, &w->router, n)) {
+        const wt_llm_part part = wt__gpu_vector_part(&w->router, s->routes);
+        wt__gpu_multiply_vector(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x},
+                                &w->ffn_norm);
+    } else {
+        const wt_dtype type = wt__gpu_input_type(s, &w->router, n);
+        wt__gpu_normalise(p, &w->ffn_norm, s->x, n, type);
+        wt__gpu_multiply(p, &(wt_matmul_args){.n_parts = 1,
+                                              .parts = {wt__gpu_part(&w->router, s->routes)},
+                                              .x = (uintptr_t)s->n,
+                                              .x_dtype = type,
+                                              .y_dtype = WT_DTYPE_F32,
+                                              .m = wt__gpu_batch_rows(s)});
+    }
+    const wt_llm_choose_args choose = {.routes = s->routes,
+                                       .chosen = s->chosen,
+                                       .shares = s->shares,
+                                       .n_tokens = n,
+                                       .n_experts = c->n_experts,
+                                       .n_used = c->n_experts_used,
+                                       .normalise = c->norm_expert_weights};
+    wt__gpu_launch(p, WT__LLM_CHOOSE,
+                   (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)c->n_experts},
+                   &choose, sizeof choose);
+}
+
+/// Few tokens: each row of an expert is read for each token that chose it. Many: tokens stand together by expert.
+void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
+    const int n_pairs = s->n_tokens * c->n_experts_used;
+    const bool grouped = n_pairs > 4 * c->n_experts && !wt__gpu_is_alike(s);
+    const wt_dtype type = wt__gpu_input_type(s, &first->up, 0), inner = wt__gpu_input_type(s, &first->down, 0);
+    const wt_llm_mix_args mix = {.chosen = s->chosen,
+                                 .shares = s->shares,
+                                 .offsets = s->gpu->offsets,
+                                 .slots = grouped ? s->gpu->slots : NULL,
+                                 .n = s->n,
+                                 .grouped = s->gpu->grouped,
+                                 .mixed = s->gpu->mixed,
+                                 .x = s->x,
+                                 .n_pairs = n_pairs,
+                                 .n_experts = c->n_experts,
+                                 .n_used = c->n_experts_used,
+                                 .d_model = c->d_model,
+                                 .type = wt__gpu_type(type)};
+    route(p, w);
+    wt__gpu_normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
+    if (grouped) {
+        wt__gpu_launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &mix, sizeof mix);
+        wt__gpu_launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {WT__GPU_THREADS}}, &mix, sizeof mix);
+    }
+    wt_matmul_args a = {.n_parts = 2,
+                        .parts = {{.weight = stack_of(s->llm, &first->gate, &second->gate), .y = (uintptr_t)s->up},
+                                  {.weight = stack_of(s->llm, &first->up, &second->up)}},
+                        .x = (uintptr_t)(grouped ? s->gpu->grouped : s->n),
+                        .x_dtype = type,
+                        .y_dtype = inner,
+                        .m = n_pairs,
+                        .activation = c->activation,
+                        .gated = true,
+                        .experts = grouped ? 0 : (uintptr_t)s->chosen,
+                        .offsets = grouped ? (uintptr_t)s->gpu->offsets : 0,
+                        .n_experts = c->n_experts,
+                        .x_repeat = grouped ? 0 : c->n_experts_used};
+    wt__gpu_multiply(p, &a);
+    a.n_parts = 1;
+    a.parts[0] =
+        (wt_matmul_part){.weight = stack_of(s->llm, &first->down, &second->down), .y = (uintptr_t)s->gpu->mixed};
+    a.x = (uintptr_t)s->up;
+    a.x_dtype = inner;
+    a.y_dtype = WT_DTYPE_F32;
+    a.activation = WT_ACTIVATION_NONE;
+    a.gated = false;
+    a.x_repeat = 0;
+    wt__gpu_multiply(p, &a);
+    wt__gpu_launch(p, WT__LLM_MIX, (wt_launch){.grid = {s->n_tokens}, .block = {WT__GPU_THREADS}}, &mix, sizeof mix);
+}

@@ -1,0 +1,216 @@
+// `warptone analyze`: settings of ops that the command line hands on, each beside the call of the library.
+#include "support/analyze_check.h"
+#include "support/audio_files.h"
+#include "support/npy.h"
+#include "support/spectral_check.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/decompose.h>
+#include <warptone/mel.h>
+#include <warptone/mfcc.h>
+#include <warptone/pitch.h>
+#include <warptone/stft.h>
+#include <warptone/tempo.h>
+
+enum { RATE_HZ = 22050, N = RATE_HZ + 77, N_FFT = 512, BINS = N_FFT / 2 + 1, HOP = 512, FRAMES = N / HOP + 1 };
+#define SHORT " --n-fft 512 "
+
+static char input[4096];
+static float *noisy; // [N]: tones that begin anew, over noise
+static float want[2 * FRAMES * BINS];
+
+static int create(void **state)
+{
+    if (test_folder_create(state)) return -1;
+    noisy = test_noise(1, N, 0.02f);
+    for (int i = 0; i < N; i++) {
+        const float t = (float)i / RATE_HZ;
+        noisy[i] += 0.3f * expf(-8 * fmodf(t, 0.3f)) * sinf(6.2831853f * 447.3f * t);
+    }
+    snprintf(input, sizeof input, "%s", test_path(state, "in.wav"));
+    test_write(input, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, noisy, N,
+               1000);
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    free(noisy);
+    return test_folder_remove(state);
+}
+
+static npy array_of(void **state, const char *options, int k) { return analyze_array_of(state, options, input, k); }
+
+static void windows_and_paddings_are_those_of_stft(void **state)
+{
+    static const struct {
+        const char *options;
+        wt_window_config window;
+        wt_stft_pad pad;
+    } cases[] = {
+        {"-f stft --window hamming --padding reflect" SHORT, {.kind = WT_WINDOW_HAMMING}, WT_STFT_PAD_REFLECT},
+        {"-f stft --window blackman --padding symmetric" SHORT, {.kind = WT_WINDOW_BLACKMAN}, WT_STFT_PAD_SYMMETRIC},
+        {"-f stft --window blackman_harris --padding edge" SHORT, {.kind = WT_WINDOW_BLACKMAN_HARRIS}, WT_STFT_PAD_EDGE},
+        {"-f stft --window kaiser --window-parameter 8.6 --padding ramp" SHORT,
+         {.kind = WT_WINDOW_KAISER, .parameter = 8.6}, WT_STFT_PAD_RAMP},
+        {"-f stft --window gaussian --window-parameter 70 --padding zero" SHORT,
+         {.kind = WT_WINDOW_GAUSSIAN, .parameter = 70}, WT_STFT_PAD_ZERO},
+        {"-f stft --window flat_top" SHORT, {.kind = WT_WINDOW_FLAT_TOP}, WT_STFT_PAD_ZERO},
+        {"-f stft --window rectangular --tile 500" SHORT, {.kind = WT_WINDOW_RECTANGULAR}, WT_STFT_PAD_ZERO},
+        {"-f stft --window hann --padding reflect --tile 500" SHORT, {.kind = WT_WINDOW_HANN}, WT_STFT_PAD_REFLECT},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        wt_stft *stft;
+        const wt_stft_config config = {
+            .n_fft = N_FFT, .hop = HOP, .window = cases[k].window, .pad = cases[k].pad};
+        assert_ok(wt_stft_create(&config, &stft));
+        assert_int_equal(wt_stft_forward(stft, noisy, N, want), WT_OK);
+        wt_stft_destroy(stft);
+        analyze_assert_turned(array_of(state, cases[k].options, 0), want, BINS, FRAMES);
+    }
+}
+
+static void assert_rows(npy a, const float *x, size_t rows)
+{
+    assert_int_equal(a.shape[0], rows);
+    assert_int_equal(a.count, rows * FRAMES);
+    assert_memory_equal(a.data, x, sizeof *x * a.count);
+    npy_free(&a);
+}
+
+static void bands_and_coefficients_have_their_norms(void **state)
+{
+    static const char *const norms[] = {"slaney", "none", "1", "2", "inf"};
+    for (int k = 0; k < 5; k++) {
+        char options[64];
+        wt_mel *mel;
+        const wt_mel_config config = {.n_samples = N,
+                                      .stft = {.n_fft = N_FFT, .hop = HOP},
+                                      .bank = {.n_fft = N_FFT, .n_mels = 40, .norm = (wt_mel_norm)k}};
+        assert_ok(wt_mel_create(NULL, &config, &mel));
+        wt_mel_run(mel, noisy, want);
+        wt_mel_destroy(mel);
+        snprintf(options, sizeof options, "-f mel --n-mels 40 --mel-norm %s" SHORT, norms[k]);
+        assert_rows(array_of(state, options, 0), want, 40);
+    }
+    for (int type = 1; type <= 3; type++) {
+        char options[64];
+        wt_mfcc *mfcc;
+        const wt_mfcc_config config = {.mel = {.n_samples = N,
+                                               .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true},
+                                               .bank = {.n_fft = N_FFT, .n_mels = 40},
+                                               .scale = WT_MEL_DB},
+                                       .dct_type = type,
+                                       .lifter = 22};
+        assert_ok(wt_mfcc_create(NULL, &config, &mfcc));
+        wt_mfcc_run(mfcc, noisy, want);
+        wt_mfcc_destroy(mfcc);
+        snprintf(options, sizeof options, "-f mfcc --n-mels 40 --lifter 22 --dct-type %d" SHORT, type);
+        assert_rows(array_of(state, options, 0), want, 20);
+    }
+}
+
+static void voicing_and_tempi_can_be_better_than_librosas(void **state)
+{
+    wt_pyin *pyin;
+    const wt_pyin_config config = {
+        .frames = {.fmin_hz = 65.40639132514966, .fmax_hz = 2093.004522404789, .hop = HOP, .n_samples = N},
+        .calibrated = true};
+    assert_ok(wt_pyin_create(NULL, &config, &pyin));
+    float *voice = test_noise(1, N, 0.003f); // a tone that comes and goes
+    for (int i = 0; i < N; i++)
+        if (i % 8000 < 4000) voice[i] += 0.3f * sinf(6.2831853f * 180 * (float)i / RATE_HZ);
+    test_write(test_path(state, "voice.wav"),
+               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, voice, N, 1000);
+    wt_pyin_run(pyin, voice, want);
+    wt_pyin_destroy(pyin);
+    free(voice);
+    npy voiced = analyze_array_of(state, "-f pyin --calibrated", test_path(state, "voice.wav"), 1);
+    npy plain = analyze_array_of(state, "-f pyin", test_path(state, "voice.wav"), 1);
+    int n_fewer = 0;
+    assert_int_equal(voiced.count, FRAMES);
+    for (int t = 0; t < FRAMES; t++) {
+        assert_int_equal(((unsigned char *)voiced.data)[t], want[FRAMES + t] > 0);
+        n_fewer += ((unsigned char *)voiced.data)[t] < ((unsigned char *)plain.data)[t];
+    }
+    assert_true(n_fewer > 0);
+    npy_free(&voiced), npy_free(&plain);
+    npy strength = array_of(state, "-f onset_strength", 0), coarse = array_of(state, "-f tempo", 0),
+        fine = array_of(state, "-f tempo --fine", 0);
+    wt_tempo *tempo;
+    assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.fine = true}, &tempo));
+    const double bpm = wt_tempo_run(tempo, strength.data, FRAMES);
+    wt_tempo_destroy(tempo);
+    assert_memory_equal(fine.data, &bpm, sizeof bpm);
+    assert_true(fabs(bpm - *(double *)coarse.data) > 1e-3);
+    npy_free(&strength), npy_free(&coarse), npy_free(&fine);
+}
+
+/// One iteration more of the library's, from what ten gave, is what eleven give.
+static void components_are_found_in_three_ways(void **state)
+{
+    static const char *const solvers[] = {"cd", "multiplicative", "multiplicative_kl"};
+    npy v = array_of(state, "-f spectrogram" SHORT, 0), parts[2][2];
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < 4; i++) {
+            char options[128];
+            snprintf(options, sizeof options, "-f nmf --components 3 --iterations %d --solver %s" SHORT, 10 + i / 2,
+                     solvers[k]);
+            parts[i / 2][i % 2] = array_of(state, options, i % 2);
+        }
+        wt_nmf *nmf;
+        const wt_nmf_config config = {
+            .rows = BINS, .columns = FRAMES, .n_components = 3, .n_iter = 1, .solver = (wt_nmf_solver)k};
+        assert_ok(wt_nmf_create(NULL, &config, &nmf));
+        wt_nmf_run(nmf, v.data, parts[0][0].data, parts[0][1].data);
+        wt_nmf_destroy(nmf);
+        // rounded to float between the tenth and the eleventh
+        assert_near_peak(parts[0][0].data, parts[1][0].data, parts[0][0].count, 1e-5, solvers[k]);
+        assert_near_peak(parts[0][1].data, parts[1][1].data, parts[0][1].count, 1e-5, solvers[k]);
+        for (int i = 0; i < 4; i++) npy_free(&parts[i / 2][i % 2]);
+    }
+    npy_free(&v);
+}
+
+static void what_has_no_meaning_is_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"-f stft --window x", "--window \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top "
+                               "or rectangular"},
+        {"-f stft --window kaiser", "--window kaiser wants --window-parameter X"},
+        {"-f stft --window gaussian", "--window gaussian wants --window-parameter X"},
+        {"-f stft --window hann --window-parameter 3", "--window-parameter 3 is of --window kaiser or gaussian"},
+        {"-f stft --window kaiser --window-parameter 0", "option --window-parameter is \"0\""},
+        {"-f stft --window kaiser --window-parameter 900", "900"},
+        {"-f stft --padding x", "--padding \"x\", want zero, reflect, symmetric, edge or ramp"},
+        {"-f mel --mel-norm x", "--mel-norm \"x\", want slaney, none, 1, 2 or inf"},
+        {"-f mfcc --dct-type 4", "option --dct-type is \"4\", want an integer in 1..3"},
+        {"-f mfcc --lifter -1", "option --lifter is \"-1\""},
+        {"-f nmf --solver x", "--solver \"x\", want cd, multiplicative or multiplicative_kl"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char arguments[512];
+        snprintf(arguments, sizeof arguments, "--backend cpu %s '%%s' '%%s'", cases[k][0]);
+        const int code = analyze_runf(arguments, input, test_path(state, "refused.npz"));
+        if (code != 2) fail_msg("%s: exit code %d: %s", cases[k][0], code, analyze_out);
+        if (!strstr(analyze_out, cases[k][1]))
+            fail_msg("%s: \"%s\", want \"%s\"", cases[k][0], analyze_out, cases[k][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_and_paddings_are_those_of_stft),
+        cmocka_unit_test(bands_and_coefficients_have_their_norms),
+        cmocka_unit_test(voicing_and_tempi_can_be_better_than_librosas),
+        cmocka_unit_test(components_are_found_in_three_ways),
+        cmocka_unit_test(what_has_no_meaning_is_refused),
+    };
+    if (!find_program(analyze_program, sizeof analyze_program)) return 1;
+    return cmocka_run_group_tests_name("analyze: settings", tests, create, destroy);
+}
