@@ -7,8 +7,8 @@
 //
 // TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
 // ngram, steps, or some of them in one word; without it all of them, of the other types the decode alone. With `exact`
-// among them, in a session with exact_guesses; with `repeat`, a model whose answer to the prompt of ngram is that
-// prompt again (random_llm_repeat), where random weights soon leave it.
+// among them, in a session with exact_guesses, with `rough` with rough_guesses; with `repeat`, a model whose answer to
+// the prompt of ngram is that prompt again (random_llm_repeat), where random weights soon leave it.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -131,7 +131,7 @@ static void bench_verify(const char *name, wt_llm_session *session, const wt_llm
             int64_t begin = 0;
             for (int k = -3; k < TIMES; k++) {
                 if (!k) begin = wt_clock_now_ns(NULL);
-                need(way == 0   ? wt_llm_verify_greedy(session, ids, n, next)
+                need(way == 0   ? wt_llm_verify_greedy(session, ids, n, next, NULL)
                      : way == 1 ? wt_llm_verify_drawn(session, ids, n, sampler, next)
                                 : wt_llm_verify(session, ids, n, logits));
                 need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
@@ -262,7 +262,8 @@ int main(int argc, char **argv)
                                                         .n_positions = (context > PROMPT ? context : PROMPT) + n + 8,
                                                         .n_batch = PROMPT,
                                                         .kv_type = WT_DTYPE_BF16,
-                                                        .exact_guesses = what && strstr(what, "exact")},
+                                                        .exact_guesses = what && strstr(what, "exact"),
+                                                        .rough_guesses = what && strstr(what, "rough")},
                                &session));
     if (wants(what, "prompt")) {
         const double rate = bench_prompt(name, session, 128);

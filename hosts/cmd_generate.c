@@ -135,7 +135,7 @@ static void report(generation *g)
     const wt_generation *r = &g->report;
     const double n_after = r->n_tokens > 1 ? r->n_tokens - 1 : 0; // the first token is the prompt's
     const double speed = rate(n_after, r->decode_s);
-    const double read = rate(r->n_steps, r->decode_s) * (double)g->model.step_bytes * 1e-9;
+    const double read = rate(r->n_steps + r->n_repeated, r->decode_s) * (double)g->model.step_bytes * 1e-9;
     if (!g->json) {
         fprintf(
             stderr,
@@ -144,8 +144,9 @@ static void report(generation *g)
             r->n_prompt, r->n_tokens, answer_end_name(r), g->model.load_s, r->prefill_s,
             rate(r->n_prompt, r->prefill_s), r->decode_s, speed, read);
         if (r->n_guessed)
-            fprintf(stderr, "%d steps, %d of %d guesses right, switched off %d times\n", r->n_steps, r->n_correct,
-                    r->n_guessed, r->n_switched_off);
+            fprintf(stderr,
+                    "%d steps, %d of %d guesses right, switched off %d times, %d tokens in doubt, %d steps for them\n",
+                    r->n_steps, r->n_correct, r->n_guessed, r->n_switched_off, r->n_doubtful, r->n_repeated);
         return;
     }
     json_t *object = g->answer.object;
@@ -156,8 +157,9 @@ static void report(generation *g)
                                   r->prefill_s, "decode_s", r->decode_s, "prefill_tokens_s",
                                   rate(r->n_prompt, r->prefill_s), "decode_tokens_s", speed, "read_gb_s", read));
     json_object_set_new(object, "guesses",
-                        json_pack("{s:i, s:i, s:i, s:i}", "steps", r->n_steps, "guessed", r->n_guessed, "right",
-                                  r->n_correct, "switched_off", r->n_switched_off));
+                        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "steps", r->n_steps, "guessed", r->n_guessed,
+                                  "right", r->n_correct, "switched_off", r->n_switched_off, "doubtful", r->n_doubtful,
+                                  "repeated", r->n_repeated, "differing", r->n_differing));
     answer_json_print(&g->answer);
 }
 

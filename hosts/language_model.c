@@ -163,7 +163,8 @@ static wt_status open_on(wt_backend backend, wt_partition *partition, const lang
                                     .n_positions = m->n_positions,
                                     .n_batch = o->batch,
                                     .exact_products = o->exact,
-                                    .exact_guesses = o->exact_guesses};
+                                    .exact_guesses = o->exact_guesses,
+                                    .rough_guesses = o->rough_guesses};
     status = find_cache_type(o->cache, m->device, &config.kv_type);
     if (!status) status = open_session(m->llm, m->quantization, config, use, &m->resident, &m->session);
     if (!status) m->step_bytes = wt_llm_step_bytes(m->resident ? wt_llm_resident_model(m->resident) : m->llm);

@@ -12,7 +12,7 @@ typedef struct language_options {
     int max_tokens, seed, top_k, threads, context, keep, batch, n_guesses, draft_layers;
     double temperature, top_p, min_p, typical_p; ///< below 0 = what the model's generation_config says
     double repetition, presence, frequency;
-    bool ignore_eos, exact, exact_guesses, keep_guessing;
+    bool ignore_eos, exact, exact_guesses, rough_guesses, keep_guessing;
     wt_option_texts stops, biases;
 } language_options;
 
@@ -60,7 +60,15 @@ typedef struct language_options {
          WT_OPTION_FLAG,                                                                                                 \
          &(o)->exact_guesses,                                                                                            \
          NULL,                                                                                                           \
-         "GPU: the tokens of single steps also with weights of 16 bits and fewer; slower",                               \
+         "GPU: single steps by the kernels that verify guesses, bit for bit; slower",                                    \
+         0,                                                                                                              \
+         0},                                                                                                             \
+        {"rough-guesses",                                                                                                \
+         0,                                                                                                              \
+         WT_OPTION_FLAG,                                                                                                 \
+         &(o)->rough_guesses,                                                                                            \
+         NULL,                                                                                                           \
+         "GPU: guesses verified in 16 bits; faster, near ties may go the other way",                                     \
          0,                                                                                                              \
          0},                                                                                                             \
         {"context", 0, WT_OPTION_INT, &(o)->context, "N", "tokens of prompt and answer (the model's, at most 4096)", 1,  \

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+enum { MOST_IN_PARTS = 8 };
 enum { MAX_ROWS_OF_X = 65535, MAX_SIDE = 1 << 24, MAX_EXACT_COLUMNS = 1 << 17, BLOCK = 128 };
 
 static const int types[WT_N_DTYPES] = {
@@ -167,6 +168,12 @@ static wt_status check_rest(const wt_matmul_args *g)
     if (!is_aligned(g->x, g->x_dtype)) return wt_fail(WT_ERR_BAD_ARG, "matmul: x is missing or unaligned");
     if (g->x_stride && g->x_stride < columns)
         return wt_fail(WT_ERR_BAD_ARG, "matmul: x_stride %lld, want %d or more", (long long)g->x_stride, columns);
+    const bool x_is_16 = g->x_dtype == WT_DTYPE_F16 || g->x_dtype == WT_DTYPE_BF16,
+               y_is_32 = g->y_dtype == WT_DTYPE_F32;
+    if (g->two_parts &&
+        (!x_is_16 || (g->add && !y_is_32) || g->offsets || g->n_batches > 1 || (g->m > MOST_IN_PARTS && !g->experts)))
+        return wt_fail(WT_ERR_BAD_ARG, "matmul: x of type %s in two parts, m %d, want F16 or BF16 and at most %d rows",
+                       wt_dtype_name(g->x_dtype), g->m, MOST_IN_PARTS);
     if ((unsigned)g->activation >= WT_N_ACTIVATIONS)
         return wt_fail(WT_ERR_BAD_ARG, "matmul: activation %d is none", (int)g->activation);
     if (g->n_batches < 0 || g->x_batch_stride < 0 || g->y_batch_stride < 0 ||
@@ -244,12 +251,14 @@ wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
         .gated = g->gated,
         .add = g->add,
         .overlap = g->overlap,
+        .two_parts = g->two_parts,
         .norm_weight = (const float *)g->norm_after.weight,
         .normed = (unsigned short *)g->norm_after.out,
         .squares = (float *)g->norm_after.squares,
         .x_squares = (const float *)g->norm_before.squares,
         .norm_eps = g->norm_before.eps,
     };
+    a->x_low = (a->experts ? (a->m + a->x_repeat - 1) / a->x_repeat : a->m) * a->x_stride;
     a->x_batch = g->x_batch_stride ? g->x_batch_stride : a->m * a->x_stride;
     fill_scales(w, a);
     for (int k = 0; k < g->n_parts; k++) fill_part(&g->parts[k], a, g->y_batch_stride, &a->parts[k]);

@@ -103,10 +103,13 @@ static float sum_of(float *sum)
     return sum[0];
 }
 
-/// Elements of x from `first` on, with the scales of their groups.
+/// Elements of x from `first` on, at most STRETCH, with the scales of their groups.
 static void x_of(const wt_mm_args *a, int64_t first, int n, float *out)
 {
+    float low[STRETCH];
     widen(a->x_type, a->x, first, n, out);
+    if (a->two_parts) widen(a->x_type, a->x, first + a->x_low, n, low);
+    for (int k = 0; a->two_parts && k < n; k++) out[k] += low[k];
     for (int k = 0; a->x_groups && k < n; k++) out[k] *= wt_mm_of_e4m3(a->x_groups[(first + k) / 16]);
 }
 
@@ -207,10 +210,15 @@ static uint16_t f16_of(float v)
 static void store(const wt_mm_args *a, const wt_mm_part *p, int64_t at, float v)
 {
     if (a->add) v += one(a->y_type, p->y, at);
-    if (a->y_type == WT_MM_F32)
+    if (a->y_type == WT_MM_F32) {
         ((float *)p->y)[at] = v;
-    else
-        ((uint16_t *)p->y)[at] = a->y_type == WT_MM_F16 ? f16_of(v) : bf16_of(v);
+        return;
+    }
+    uint16_t *y = (uint16_t *)p->y + at;
+    *y = a->y_type == WT_MM_F16 ? f16_of(v) : bf16_of(v);
+    if (!a->two_parts) return;
+    v -= one(a->y_type, y, 0);
+    y[a->m * p->y_stride] = a->y_type == WT_MM_F16 ? f16_of(v) : bf16_of(v);
 }
 
 static void finish(const wt_mm_args *a, const wt_mm_part *p, const wt_mm_tile *t, int i, int64_t r, float v, float v1)

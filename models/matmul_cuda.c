@@ -11,8 +11,9 @@ enum {
     MOST_SKINNY_ROWS = 128
 };                          ///< up to which matmul_skinny, 16 rows at a time, was faster than
                             ///< matmul_tiles
+enum { MOST_SKINNY_OF_16 = 64, MOST_SKINNY_OF_EXPERT = 8 }; // where there is matmul_wgmma: see most_skinny
 enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
-enum { MAX_OPTIONS = 11, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 12, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 enum { WGMMA, SLICES, N_SLICED }; ///< kernels whose blocks have slices of columns
 
@@ -249,10 +250,11 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
     const int most_warps = (wide ? WT_MM_SKINNY_WARPS / 2 : WT_MM_SKINNY_WARPS) / pair;
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
-    const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
-                              {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
+    const option options[] = {{"W", a->w_type},     {"X", a->x_type},   {"SCALES", scales},
+                              {"S", a->scale_type}, {"N", width / 8},   {"PAIR", pair},
+                              {"STEPS", steps},     {"STAGES", stages}, {"LOW", a->two_parts}};
     *p = (plan){.file = "kernels/matmul/matmul_skinny.cu", .function = "matmul_skinny"};
-    write_options(p, options, 8);
+    write_options(p, options, 9);
     const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
     if (n_items > INT32_MAX) return false;
     const int sum_bytes = 2 * pair * width * WT_MM_SKINNY_PITCH * (int)sizeof(float);
@@ -295,12 +297,19 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     int stages = c->skinny_stages ? c->skinny_stages : 6;
     while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;
     const int shared_bytes = wt_mm_few_shared(warps, vector, n, tiles, stages), most = blocks * cuda->n_sms;
-    const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", skinny_scales(a, vector)},
-                              {"S", a->scale_type}, {"N", n},         {"PAIR", pair},
-                              {"STAGES", stages},   {"TILES", tiles}, {"WARPS", most_warps},
-                              {"BLOCKS", blocks}};
+    const option options[] = {{"W", a->w_type},
+                              {"X", a->x_type},
+                              {"SCALES", skinny_scales(a, vector)},
+                              {"S", a->scale_type},
+                              {"N", n},
+                              {"PAIR", pair},
+                              {"STAGES", stages},
+                              {"TILES", tiles},
+                              {"WARPS", most_warps},
+                              {"BLOCKS", blocks},
+                              {"LOW", a->two_parts}};
     *p = (plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
-    write_options(p, options, 10);
+    write_options(p, options, 11);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
                             .shared_bytes = (size_t)shared_bytes,
@@ -340,9 +349,10 @@ static bool plan_thin(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"WARPS", warps},
                               {"BLOCKS", blocks},
                               {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
-                              {"PARTS", a->gated ? 1 : a->n_parts}};
+                              {"PARTS", a->gated ? 1 : a->n_parts},
+                              {"LOW", a->two_parts}};
     *p = (plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
-    write_options(p, options, 11);
+    write_options(p, options, 12);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * warps},
                             .shared_bytes = (size_t)shared_bytes,
@@ -369,6 +379,15 @@ static int wgmma_scales(const wt_mm_args *a)
     return a->x_type == WT_MM_E4M3 && a->scale_rows == 128 && a->scale_columns == 128 ? 1 : -1;
 }
 
+/// Rows, of an expert on average, that are left to matmul_skinny and those for few rows: it reads W for 16 of them at a
+/// time, matmul_wgmma for 128 (8B of 128 rows 32.7 ms, 8.4; of Mixtral's experts, 16 rows each, 15.2, 7.6; H200).
+static int most_skinny(const wt__mm_cuda *cuda, const wt_mm_args *a)
+{
+    if (cuda->config.wgmma_columns) return WT_MATMUL_SKINNY;
+    if (is_eight_bits(a)) return MOST_SKINNY_ROWS;
+    return a->offsets ? MOST_SKINNY_OF_EXPERT : MOST_SKINNY_OF_16;
+}
+
 /// Both factors of one type, as they lie, on compute capability 9.0.
 static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
@@ -378,7 +397,7 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
     const bool few = wt__mm_wgmma_is_few(&cuda->config, a);
-    if (!few && rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
+    if (!few && rows_of_expert(a) <= most_skinny(cuda, a)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},
@@ -527,9 +546,10 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_slices(cuda, a, p) ||
-        plan_thin(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p))
+    if (!a->two_parts &&
+        (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_slices(cuda, a, p)))
         return;
+    if (plan_thin(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p)) return;
     plan_any(a, p);
 }
 
@@ -542,7 +562,7 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
-    if (!cuda->library || !wt__mm_library_takes(a)) return false;
+    if (!cuda->library || a->two_parts || !wt__mm_library_takes(a)) return false;
     const bool together = a->n_parts > 1 || wt__mm_has_norm(a);
     if (together && wt__mm_wgmma_is_few(&cuda->config, a)) return !plan_wgmma(cuda, a, &p);
     const bool is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16,
@@ -611,7 +631,7 @@ static int squares_of(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
     if (a->x_type != WT_MM_BF16 || a->n_batches != 1 || a->experts || a->offsets) return 0;
-    if (wt__mm_wgmma_is_few(&cuda->config, a) && plan_wgmma(cuda, a, &p)) return WT_MM_WGMMA_SQUARES;
+    if (!a->two_parts && wt__mm_wgmma_is_few(&cuda->config, a) && plan_wgmma(cuda, a, &p)) return WT_MM_WGMMA_SQUARES;
     if (a->m > WT_MATMUL_SKINNY) return 0;
     return plan_few(cuda, a, &p) || plan_skinny(cuda, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
 }

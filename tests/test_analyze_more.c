@@ -119,8 +119,8 @@ static void peaks_of_spectra_are_pitches(void **state)
     const wt_piptrack_config config = {.rate_hz = RATE_HZ, .n_fft = N_FFT, .fmin_hz = 200, .fmax_hz = 2000};
     assert_ok(wt_piptrack(&config, spectra, FRAMES, want, want + FRAMES * BINS));
     for (int k = 0; k < 2; k++)
-        analyze_assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
-                      FRAMES);
+        analyze_assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS,
+                              BINS, FRAMES);
 }
 
 static void multiples_of_a_frequency_add_up(void **state)
@@ -323,7 +323,8 @@ static void tiles_are_the_whole(void **state)
 static void times_of_tiles_are_the_signals(void **state)
 {
     for (int k = 0; k < 3; k++) {
-        npy whole = array_of(state, "-f reassigned" SHORT, k), tiled = array_of(state, "-f reassigned --tile 1000" SHORT, k);
+        npy whole = array_of(state, "-f reassigned" SHORT, k);
+        npy tiled = array_of(state, "-f reassigned --tile 1000" SHORT, k);
         assert_true(whole.count == tiled.count && whole.shape[1] == tiled.shape[1]);
         const float *w = whole.data, *t = tiled.data, bound = k == 1 ? 6e-8f : 0; // one second long
         for (size_t i = 0; i < whole.count; i++)

@@ -54,7 +54,8 @@ static void windows_and_paddings_are_those_of_stft(void **state)
     } cases[] = {
         {"-f stft --window hamming --padding reflect" SHORT, {.kind = WT_WINDOW_HAMMING}, WT_STFT_PAD_REFLECT},
         {"-f stft --window blackman --padding symmetric" SHORT, {.kind = WT_WINDOW_BLACKMAN}, WT_STFT_PAD_SYMMETRIC},
-        {"-f stft --window blackman_harris --padding edge" SHORT, {.kind = WT_WINDOW_BLACKMAN_HARRIS}, WT_STFT_PAD_EDGE},
+        {"-f stft --window blackman_harris --padding edge" SHORT,
+         {.kind = WT_WINDOW_BLACKMAN_HARRIS}, WT_STFT_PAD_EDGE},
         {"-f stft --window kaiser --window-parameter 8.6 --padding ramp" SHORT,
          {.kind = WT_WINDOW_KAISER, .parameter = 8.6}, WT_STFT_PAD_RAMP},
         {"-f stft --window gaussian --window-parameter 70 --padding zero" SHORT,
@@ -179,8 +180,8 @@ static void components_are_found_in_three_ways(void **state)
 static void what_has_no_meaning_is_refused(void **state)
 {
     static const char *const cases[][2] = {
-        {"-f stft --window x", "--window \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top "
-                               "or rectangular"},
+        {"-f stft --window x",
+         "--window \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or rectangular"},
         {"-f stft --window kaiser", "--window kaiser wants --window-parameter X"},
         {"-f stft --window gaussian", "--window gaussian wants --window-parameter X"},
         {"-f stft --window hann --window-parameter 3", "--window-parameter 3 is of --window kaiser or gaussian"},

@@ -172,7 +172,8 @@ static void separated_parts_have_the_same_samples(void **state)
 static void effects_have_the_same_bytes(void **state)
 {
     char options[8600];
-    assert_tiled(state, "-f filter,fir,preemphasis,deemphasis,savgol,istft,resample,filtfilt,insgt --edges 1000 --taps 301",
+    assert_tiled(state,
+                 "-f filter,fir,preemphasis,deemphasis,savgol,istft,resample,filtfilt,insgt --edges 1000 --taps 301",
                  "whole.npz");
     assert_tiled(state, "-f agc,denoise,filter --channels --edges 300,3400 --band pass", "whole.npz");
     assert_tiled(state, "-f denoise --noise 0.2,0.6 --channels", "whole.wav");

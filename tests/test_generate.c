@@ -296,7 +296,7 @@ static void check_not_a_number(void **state, wt_backend backend)
         assert_fails(wt_llm_step(s, &turn, 1, next, NULL), WT_ERR_FORMAT,
                      "llm: turn 0 gives a logit that is not a number");
         assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0, 0}));
-        assert_ok(wt_llm_verify_greedy(s, answer_prompt(), N, next));
+        assert_ok(wt_llm_verify_greedy(s, answer_prompt(), N, next, NULL));
         for (int k = 0; k < N; k++) assert_int_equal(next[k], -1);
         stop_answer(&f);
     }

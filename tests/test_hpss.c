@@ -210,7 +210,8 @@ static void medians_equal_a_sort(void **state)
     uint64_t seed = 5;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int *s = shapes[i], k = s[2] * s[3];
-        float *x = floats((size_t)(2 * s[0] * s[1])), *y = floats((size_t)(2 * s[0] * s[1])), *window = floats((size_t)k);
+        const size_t n_floats = (size_t)(2 * s[0] * s[1]);
+        float *x = floats(n_floats), *y = floats(n_floats), *window = floats((size_t)k);
         for (int j = 0; j < 2 * s[0] * s[1]; j++) x[j] = roundf(8 * noise(&seed));
         wt_median *median;
         assert_ok(wt_median_create(&(wt_median_config){s[0], s[1], s[2], s[3], 2}, &median));

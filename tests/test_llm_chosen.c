@@ -188,7 +188,7 @@ static void check_greedy(void **state, wt_backend backend)
         wt_llm_turn turns[N];
         assert_ok(wt_llm_verify(s, ids + 30 + k, N, logits[0]));
         assert_ok(wt_llm_session_restore(s, at));
-        assert_ok(wt_llm_verify_greedy(s, ids + 30 + k, N, next));
+        assert_ok(wt_llm_verify_greedy(s, ids + 30 + k, N, next, NULL));
         assert_null(wt_llm_logits(s));
         assert_int_equal(wt_llm_position(s), 30 + N);
         assert_ok(wt_llm_session_restore(s, at));
@@ -200,7 +200,7 @@ static void check_greedy(void **state, wt_backend backend)
         if (best[0] != next[0]) fail_msg("round %d: a step gives %d, guesses %d", k, best[0], next[0]);
         assert_ok(wt_llm_session_restore(s, at));
     }
-    assert_fails(wt_llm_verify_greedy(s, ids, 0, NULL), WT_ERR_BAD_ARG, "llm: 0 tokens, want 1 or more");
+    assert_fails(wt_llm_verify_greedy(s, ids, 0, NULL, NULL), WT_ERR_BAD_ARG, "llm: 0 tokens, want 1 or more");
     wt_llm_session_destroy(s);
     llm_fixture_close(&f);
 }

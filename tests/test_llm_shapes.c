@@ -4,6 +4,7 @@
 #include "support/llm_pair.h"
 #include "support/testing.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { N_SEQUENCES = 3, N_SINGLES = 24, MANY_SINGLES = 300, FEW_SMS = 8, OTHER_SMS = 4 };
@@ -267,6 +268,86 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
                 check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind, 3);
 }
 
+/// How far verified tokens are from single ones, as a part of the logits' range: what the most probable one leads the
+/// second by, and any other.
+typedef struct difference {
+    double second, any;
+    float doubt; ///< of the session
+} difference;
+
+static void measure(const float *want, const float *got, difference *d)
+{
+    int best = 0, second = -1;
+    float lowest = want[0];
+    for (int j = 1; j < VOCAB; j++) {
+        if (want[j] > want[best]) best = j;
+        lowest = fminf(lowest, want[j]);
+    }
+    for (int j = 0; j < VOCAB; j++)
+        if (j != best && (second < 0 || want[j] > want[second])) second = j;
+    for (int j = 0; j < VOCAB; j++) {
+        const double more = fabs(((double)got[best] - got[j]) - ((double)want[best] - want[j])) / (want[best] - lowest);
+        d->any = fmax(d->any, more);
+        if (j == second) d->second = fmax(d->second, more);
+    }
+}
+
+/// Without exact_guesses, after tokens that were verified 8 at a time from the prompt on.
+static difference difference_of(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind)
+{
+    enum { N = 64, TOGETHER = 8, BEFORE = 130 };
+    static float single[N][VOCAB], verified[TOGETHER][VOCAB];
+    difference d = {0};
+    llm_model m;
+    wt_device *device;
+    wt_llm_resident *resident;
+    wt_llm_session *s;
+    int32_t ids[BEFORE + N];
+    llm_model_make(&m, shape, dtype);
+    for (int k = 0; k < BEFORE + N; k++) ids[k] = k * 37 % VOCAB;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device));
+    assert_ok(
+        wt_llm_resident_create(&m.llm, &(wt_llm_resident_config){.device = device, .quantization = kind}, &resident));
+    assert_ok(wt_llm_session_create(
+        &m.llm,
+        &(wt_llm_session_config){
+            .device = device, .resident = resident, .n_positions = N_POSITIONS, .kv_type = WT_DTYPE_F16},
+        &s));
+    assert_ok(wt_llm_prefill(s, ids, BEFORE));
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (int k = 0; k < N; k++) {
+        assert_ok(wt_llm_decode(s, ids[BEFORE + k]));
+        memcpy(single[k], wt_llm_logits(s), sizeof single[k]);
+    }
+    assert_ok(wt_llm_session_restore(s, at));
+    for (int k = 0; k < N; k++) {
+        if (k % TOGETHER == 0) assert_ok(wt_llm_verify(s, ids + BEFORE + k, TOGETHER, verified[0]));
+        measure(single[k], verified[k % TOGETHER], &d);
+    }
+    d.doubt = wt__llm_doubt(s);
+    wt_llm_session_destroy(s);
+    wt_llm_resident_destroy(resident);
+    wt_device_close(device);
+    llm_model_free(&m);
+    return d;
+}
+
+/// What is in doubt (wt__llm_doubt) is more than twice as far as a second token comes.
+static void verified_tokens_are_near_single_ones(void **state)
+{
+    static const wt_dtype dtypes[] = {WT_DTYPE_F32, WT_DTYPE_BF16};
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (int t = 0; t < 2; t++)
+            for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++) {
+                const difference d = difference_of(&shapes[k], dtypes[t], (wt_llm_quantization)kind);
+                print_message("heads of %d, %s, quantised as %d: %.2g, of any token %.2g, in doubt %.2g\n",
+                              shapes[k].d_head, wt_dtype_name(dtypes[t]), kind, d.second, d.any, (double)d.doubt);
+                assert_true(2 * d.second < (double)d.doubt);
+            }
+}
+
 /// Of the third of three, attention's parts are added by the last block instead of all.
 static void three_sessions_give_the_same(void **state)
 {
@@ -300,6 +381,7 @@ static void three_sessions_give_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps),
+                                       cmocka_unit_test(verified_tokens_are_near_single_ones),
                                        cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(a_resize_may_cut_finer),
                                        cmocka_unit_test(there_may_be_more_blocks_than_processors),

@@ -366,7 +366,7 @@ static void a_session_follows_a_resize(void **state)
         assert_memory_equal(l.ids, alone.ids, sizeof *l.ids * N);
         for (int times = 0; times < 2; times++) { // the second is recorded
             assert_ok(wt_llm_session_restore(session, (wt_llm_snapshot){PROMPT, 0}));
-            assert_ok(wt_llm_verify_greedy(session, alone.ids, GUESSES, next));
+            assert_ok(wt_llm_verify_greedy(session, alone.ids, GUESSES, next, NULL));
             assert_memory_equal(next, alone.ids + 1, sizeof next);
         }
     }

@@ -89,6 +89,73 @@ static void more_tiles_than_a_block_has_at_a_time(void **state)
         solve(device_of(state), &slices, WITHOUT_LIBRARY);
 }
 
+/// With what 16 bits left of x and y: by matmul_few, matmul_thin, matmul_skinny with each kind of scales, and
+/// matmul_any.
+static void two_parts(void **state)
+{
+    static const problem problems[] = {
+        {.w = BF16, .x = BF16, .y = F32, .rows = 50, .columns = 1088, .m = 5, .n_parts = 3, .bias = true},
+        {.w = F16, .x = F16, .y = F16, .rows = 33, .columns = 576, .m = 2, .strides = true},
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 53, .columns = 640, .m = 8, .n_parts = 2, .gated = true},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 136, .m = 7, .add = true},
+        {.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 100, .columns = 1280, .m = 7, .add = true},
+        {.w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 260, .columns = 4368, .m = 8},
+        {.w = I8, .scaling = WT_SCALING_GROUP, .group = 32, .x = BF16, .y = F32, .rows = 30, .columns = 640, .m = 3},
+        {.w = WT_DTYPE_U8,
+         .packing = WT_PACKING_U4,
+         .scaling = WT_SCALING_GROUP,
+         .group = 128,
+         .scale_dtype = F16,
+         .zeros = true,
+         .x = BF16,
+         .y = F32,
+         .rows = 2500, // as many weights as matmul_thin wants of nibbles
+         .columns = 8320,
+         .m = 8},
+        {.w = WT_DTYPE_U8,
+         .packing = WT_PACKING_U4,
+         .scaling = WT_SCALING_GROUP,
+         .group = 32,
+         .x = F16,
+         .y = F16,
+         .rows = 21,
+         .columns = 512,
+         .m = 4,
+         .n_parts = 2,
+         .gated = true},
+        {.w = WT_DTYPE_Q4_K, .x = BF16, .y = F32, .rows = 40, .columns = 512, .m = 8},
+        {.w = WT_DTYPE_Q8_0, .x = BF16, .y = BF16, .rows = 40, .columns = 512, .m = 8},
+        {.w = BF16,
+         .x = BF16,
+         .y = BF16,
+         .rows = 40,
+         .columns = 256,
+         .m = 12,
+         .n_experts = 5,
+         .chosen = true,
+         .x_repeat = 2}};
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
+        problem p = problems[k];
+        p.two_parts = true;
+        if (p.gated) p.activation = WT_ACTIVATION_SILU;
+        solve(device_of(state), &p, WITHOUT_NOTHING);
+    }
+}
+
+static void two_parts_are_of_few_rows(void **state)
+{
+    wt_device *device = device_of(state);
+    wt_matmul *matmul;
+    bench b;
+    make_bench(&b, device, &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 128, .m = 9});
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device}, &matmul));
+    b.args.two_parts = true;
+    assert_fails(wt_matmul_enqueue(matmul, b.stream, &b.args), WT_ERR_BAD_ARG,
+                 "matmul: x of type BF16 in two parts, m 9, want F16 or BF16 and at most 8 rows");
+    wt_matmul_destroy(matmul);
+    unmake_bench(&b);
+}
+
 static void the_kernel_is_told(void **state)
 {
     wt_device *device = device_of(state);
@@ -122,6 +189,8 @@ int main(void)
         cmocka_unit_test(slices_of_columns),
         cmocka_unit_test(gates),
         cmocka_unit_test(more_tiles_than_a_block_has_at_a_time),
+        cmocka_unit_test(two_parts),
+        cmocka_unit_test(two_parts_are_of_few_rows),
         cmocka_unit_test(the_kernel_is_told),
     };
     int failed = cmocka_run_group_tests_name("few rows, CPU", tests, open_cpu, close_device);

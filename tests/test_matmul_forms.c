@@ -159,6 +159,38 @@ static void batches_and_experts(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// Fewer rows than matmul_wgmma has in a tile: more than the few kernels take, and of experts.
+static void rows_that_do_not_fill_a_tile(void **state)
+{
+    static const problem problems[] = {
+        {.w = BF16, .x = BF16, .y = F32, .rows = 200, .columns = 136, .m = 65, .add = true},
+        {.w = F16, .x = F16, .y = F16, .rows = 264, .columns = 512, .m = 100, .bias = true, .strides = true},
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 136, .columns = 128, .m = 128, .n_parts = 3},
+        {.w = BF16,
+         .x = BF16,
+         .y = BF16,
+         .rows = 130,
+         .columns = 192,
+         .m = 90,
+         .n_parts = 2,
+         .gated = true,
+         .activation = WT_ACTIVATION_SILU},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 130, .columns = 128, .m = 36, .n_experts = 4},
+        {.w = F16,
+         .x = F16,
+         .y = F16,
+         .rows = 72,
+         .columns = 136,
+         .m = 60,
+         .n_experts = 3,
+         .n_parts = 2,
+         .gated = true,
+         .activation = WT_ACTIVATION_SILU},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 2048, .m = 500, .n_experts = 7, .bias = true},
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
 static void bare_sums_are_exact(void **state)
 {
     const problem sizes[] = {{.rows = 33, .columns = 1000, .m = 3},
@@ -496,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_and_epilogues),
         cmocka_unit_test(batches_and_experts),
+        cmocka_unit_test(rows_that_do_not_fill_a_tile),
         cmocka_unit_test(bare_sums_are_exact),
         cmocka_unit_test(a_row_does_not_depend_on_the_others),
         cmocka_unit_test(activations_are_quantised_by_rows),

@@ -92,15 +92,40 @@ static void also_on_a_gpu_with_exact_guesses(void **state)
         check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, kind ? 1 : 4);
 }
 
-/// Without exact_guesses the first token that differs was the next in probability, and almost as probable: vectors of
+/// Without exact_guesses: guesses are verified by other kernels than those of single steps, and where that could make
+/// another token the most probable one, single steps decide.
+static void also_on_a_gpu(void **state)
+{
+    static answer_tokens want, got;
+    for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++) {
+        answer_fixture f = open_models(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind);
+        answer(&f, NULL, 0, (wt_generator_config){0}, &want);
+        for (int k = 2 * WT_STRATEGY_NGRAM; k < 2 * WT_N_STRATEGIES; k++) {
+            const wt_strategy strategy = (wt_strategy)(k / 2);
+            const wt_generation r =
+                guessed(&f, strategy, 0, (wt_generator_config){.n_guesses = 7, .logprobs = k % 2}, &got);
+            int alike = 0;
+            while (alike < ANSWER && got.ids[alike] == want.ids[alike]) alike++;
+            print_message("%s %s: %d tokens alike, %d of %d guesses right, %d in doubt, %d steps repeated\n",
+                          kinds[kind], wt_strategy_name(strategy), alike, r.n_correct, r.n_guessed, r.n_doubtful,
+                          r.n_repeated);
+            assert_int_equal(got.n, ANSWER);
+            assert_int_equal(alike, ANSWER);
+        }
+        close_models(&f);
+    }
+}
+
+/// With rough_guesses the first token that differs was the next in probability, and almost as probable: vectors of
 /// F32 weights are F32 either way, those of smaller ones are rounded to BF16 for several tokens (test_llm_gguf.c: up to
 /// 4 % of the largest logit).
-static void without_them_near_ties_may_differ(void **state)
+static void with_rough_guesses_near_ties_may_differ(void **state)
 {
     static answer_tokens want, got;
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++) {
         const double bound = kind ? 0.5 : 1e-3;
         answer_fixture f = open_models(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind);
+        f.rough_guesses = true;
         answer(&f, NULL, 0, (wt_generator_config){.n_top = 2}, &want);
         for (int strategy = WT_STRATEGY_NGRAM; strategy < WT_N_STRATEGIES; strategy++) {
             int k = 0;
@@ -115,6 +140,49 @@ static void without_them_near_ties_may_differ(void **state)
         }
         close_models(&f);
     }
+}
+
+/// Where leads below `doubt` are decided by single steps. On the CPU these choose what guesses would have.
+static void check_doubt(answer_fixture *f, wt_strategy strategy, bool logprobs, float doubt, const answer_tokens *want,
+                        wt_generation *r)
+{
+    static answer_tokens got;
+    *r = guessed(f, strategy, 0, (wt_generator_config){.n_guesses = 6, .logprobs = logprobs, .doubt = doubt}, &got);
+    print_message("%-10s doubt %g: %d steps, %d guesses right, %d tokens in doubt, %d steps repeated\n",
+                  wt_strategy_name(strategy), (double)doubt, r->n_steps, r->n_correct, r->n_doubtful, r->n_repeated);
+    assert_int_equal(got.n, want->n);
+    assert_memory_equal(got.ids, want->ids, sizeof *want->ids * ANSWER);
+    assert_int_equal(r->n_steps + r->n_correct + 1, r->n_tokens);
+    assert_true(r->n_repeated <= ANSWER - 1); // no position a third time
+    assert_int_equal(r->n_differing, 0);
+}
+
+/// Every choice in doubt: the first after a verified batch is made by a single step, and its guesses are not used. Some
+/// in doubt: single steps go back over guesses that were right.
+static void doubtful_tokens_are_decided_by_single_steps(void **state)
+{
+    static answer_tokens want;
+    answer_fixture f = open_models(state, WT_BACKEND_CPU, WT_LLM_AS_STORED);
+    answer(&f, NULL, 0, (wt_generator_config){0}, &want);
+    for (int k = 0; k < 2 * WT_N_STRATEGIES; k++) {
+        const wt_strategy strategy = (wt_strategy)(k / 2);
+        wt_generation all, some;
+        check_doubt(&f, strategy, k % 2, 2, &want, &all);
+        check_doubt(&f, strategy, k % 2, 0.01f, &want, &some);
+        if (strategy == WT_STRATEGY_SINGLE) {
+            assert_int_equal(all.n_doubtful, 0);
+            continue;
+        }
+        assert_int_equal(all.n_correct, 0);
+        assert_true(all.n_doubtful > 0);
+        assert_int_equal(all.n_repeated, all.n_doubtful);
+        assert_true(some.n_doubtful <= all.n_doubtful);
+        if (strategy != WT_STRATEGY_NGRAM) continue;
+        assert_true(some.n_correct > 0);
+        assert_true(some.n_doubtful > 0);
+        assert_true(some.n_repeated > some.n_doubtful);
+    }
+    close_models(&f);
 }
 
 /// A model that drafts for itself is always right, and so are all of its layers.
@@ -177,8 +245,10 @@ int main(void)
         IN_FOLDER(strategies_give_the_tokens_of_single_steps),
         IN_FOLDER(also_with_quantised_weights),
         IN_FOLDER(also_on_a_gpu_with_exact_guesses),
-        IN_FOLDER(without_them_near_ties_may_differ),
+        IN_FOLDER(also_on_a_gpu),
+        IN_FOLDER(with_rough_guesses_near_ties_may_differ),
         cmocka_unit_test(n_grams_of_a_text_that_goes_round_never_end),
+        IN_FOLDER(doubtful_tokens_are_decided_by_single_steps),
         IN_FOLDER(a_perfect_draft_is_always_right),
         IN_FOLDER(what_does_not_pay_is_switched_off),
     };

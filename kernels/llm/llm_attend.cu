@@ -445,6 +445,11 @@ static __device__ __forceinline__ void give(const running &r, team_memory *m, fl
     __syncthreads();
 }
 
+static __device__ __forceinline__ void put(const wt_llm_attend_args &a, long long at, float x)
+{
+    store_parts(a.out, a.out_type, at, x, a.two_parts, (long long)a.n_tokens * a.n_heads * D_HEAD);
+}
+
 // What the block's teams have together: the result where there is one part, else messages, [PIECES][n_splits] of the
 // heads.
 static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, const part &p,
@@ -458,7 +463,7 @@ static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, con
             continue;
         }
         const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
-        for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, at + j, m.sums.at[j] / m.total);
+        for (int j = 0; j < WIDE; j++) put(a, at + j, m.sums.at[j] / m.total);
     }
 }
 
@@ -475,7 +480,7 @@ static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, co
 #pragma unroll
         for (int j = 1; j < WIDE; j++) own = lane == j ? sums.at[j] : own;
         if (lane < WIDE)
-            store(a.out, a.out_type, ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE + lane, own);
+            put(a, ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE + lane, own);
     }
 }
 

@@ -449,10 +449,18 @@ template <int SPLITS> static __device__ __forceinline__ void send(const rows &r,
 
 static __device__ __forceinline__ void put_two(const wt_llm_attend_args &a, long long at, float x, float y)
 {
-    if (a.out_type == WT_LLM_F32)
+    unsigned short *const out = (unsigned short *)a.out + at;
+    if (a.out_type == WT_LLM_F32) {
         *(float2 *)((float *)a.out + at) = make_float2(x, y);
-    else
-        *(unsigned *)((unsigned short *)a.out + at) = a.out_type == WT_LLM_F16 ? f16_pair_of(x, y) : bf16_pair_of(x, y);
+        return;
+    }
+    const bool is_f16 = a.out_type == WT_LLM_F16;
+    const unsigned pair = is_f16 ? f16_pair_of(x, y) : bf16_pair_of(x, y);
+    *(unsigned *)out = pair;
+    if (!a.two_parts) return;
+    x -= is_f16 ? f32_of_f16((unsigned short)pair) : __uint_as_float(pair << 16);
+    y -= is_f16 ? f32_of_f16((unsigned short)(pair >> 16)) : __uint_as_float(pair & 0xffff0000u);
+    *(unsigned *)(out + (long long)a.n_tokens * a.n_heads * D_HEAD) = is_f16 ? f16_pair_of(x, y) : bf16_pair_of(x, y);
 }
 
 // The block's units of all blocks' sums.

@@ -1,4 +1,4 @@
-// The largest logit of many, and how a step says what it chose.
+// The largest logit of many and what it leads by, and how a step says what it chose.
 #include "llm_kernel.h"
 
 struct choice {
@@ -12,14 +12,32 @@ static __device__ __forceinline__ choice better(choice a, choice b)
     return b.logit > a.logit || (b.logit == a.logit && b.id < a.id) ? b : a;
 }
 
-// Of all threads of the block, for thread 0.
-static __device__ choice block_best(choice c, choice *scratch)
+// The largest of some logits, the second and the lowest; of none of them -inf and inf.
+struct standing {
+    choice best;
+    float second, lowest;
+};
+
+static __device__ __forceinline__ standing joined(standing a, standing b)
 {
-    for (int step = 16; step; step /= 2)
-        c = better(c, {__shfl_xor_sync(0xffffffffu, c.logit, step), __shfl_xor_sync(0xffffffffu, c.id, step)});
+    const float lesser = fminf(a.best.logit, b.best.logit);
+    return {better(a.best, b.best), fmaxf(lesser, fmaxf(a.second, b.second)), fminf(a.lowest, b.lowest)};
+}
+
+// Of all threads of the block, for thread 0.
+static __device__ standing joined_block(standing c, standing *scratch)
+{
+    for (int step = 16; step; step /= 2) {
+        standing other;
+        other.best.logit = __shfl_xor_sync(0xffffffffu, c.best.logit, step);
+        other.best.id = __shfl_xor_sync(0xffffffffu, c.best.id, step);
+        other.second = __shfl_xor_sync(0xffffffffu, c.second, step);
+        other.lowest = __shfl_xor_sync(0xffffffffu, c.lowest, step);
+        c = joined(c, other);
+    }
     if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = c;
     __syncthreads();
-    for (int k = 1; !threadIdx.x && k < (int)blockDim.x / 32; k++) c = better(c, scratch[k]);
+    for (int k = 1; !threadIdx.x && k < (int)blockDim.x / 32; k++) c = joined(c, scratch[k]);
     return c;
 }
 

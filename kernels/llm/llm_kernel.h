@@ -16,6 +16,7 @@
 /// One token of a batch.
 typedef struct wt_llm_token {
     int id, place, sequence; ///< place: its position in the sequence
+    float lead; ///< of one that llm_pick chose: of its logit over the second, as a part of the logits' range
 } wt_llm_token;
 
 typedef struct wt_llm_embed_args {
@@ -36,6 +37,7 @@ typedef struct wt_llm_norm_args {
     void *out; ///< [n][width] of `type`
     float eps;
     int width, type, n_rows; ///< n_rows: of llm_norm_many
+    int two_parts;           ///< of llm_norm, 16 bits: what rounding left of the rows lies behind them
 } wt_llm_norm_args;
 
 /// The cache of a layer: element of page p, head h, position j of the page, dimension d is
@@ -100,6 +102,7 @@ typedef struct wt_llm_attend_args {
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
+    int two_parts; ///< of 16 bits: what rounding left of `out` lies behind it
     int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
 } wt_llm_attend_args;
 
@@ -215,7 +218,7 @@ typedef struct wt_llm_choice {
 typedef struct wt_llm_pick_args {
     const float *logits;  ///< [n][vocab_size]
     wt_llm_token *tokens; ///< [n]
-    float *best;          ///< [n][WT_LLM_PICK_BLOCKS][2]: logit and id of a block
+    float *best;          ///< [n][WT_LLM_PICK_BLOCKS][4] of a block: logit and id, the second logit, the lowest
     int *arrived;         ///< [n], 0 before and after
     int *step;            ///< [1] steps so far
     wt_llm_choice *ring;  ///< [WT_LLM_RING] of the host, of one row; NULL = none

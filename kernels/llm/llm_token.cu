@@ -7,7 +7,8 @@
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
-//   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
+//   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the
+//                host, and what it leads by
 //
 // All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched in
 // plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
@@ -41,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
 
 static __device__ __forceinline__ float sum4(float4 x) { return (x.x + x.y) + (x.z + x.w); }
 
-template <class T> static __device__ __forceinline__ void narrow4(float4 x, T *to)
+// Returns what rounding left.
+template <class T> static __device__ __forceinline__ float4 narrow4(float4 x, T *to)
 {
     pack<T, 4> y;
     narrow(x.x, &y.at[0]);
@@ -49,6 +51,14 @@ template <class T> static __device__ __forceinline__ void narrow4(float4 x, T *t
     narrow(x.z, &y.at[2]);
     narrow(x.w, &y.at[3]);
     *(pack<T, 4> *)to = y;
+    return {x.x - widen(y.at[0]), x.y - widen(y.at[1]), x.z - widen(y.at[2]), x.w - widen(y.at[3])};
+}
+
+// And what that leaves, `behind` elements on, if `two`.
+template <class T> static __device__ __forceinline__ void narrow_parts4(float4 x, T *to, bool two, long long behind)
+{
+    const float4 left = narrow4(x, to);
+    if (two) narrow4(left, to + behind);
 }
 
 // Rows of a multiple of four elements, at most 4 * 256 * KEPT, which are read once; the weights before the row is there.
@@ -88,10 +98,10 @@ static __device__ void norm_kept(const wt_llm_norm_args &a, float *scratch)
         const float4 bias = a.bias ? ((const float4 *)a.bias)[c] : float4{0, 0, 0, 0}, w = weights[i];
         const float4 y = {x[i].x * scale * w.x + bias.x, x[i].y * scale * w.y + bias.y, x[i].z * scale * w.z + bias.z,
                           x[i].w * scale * w.w + bias.w};
-        const long long at = ((long long)blockIdx.x * n + c) * 4;
+        const long long at = ((long long)blockIdx.x * n + c) * 4, all = (long long)gridDim.x * a.width;
         if (a.type == WT_LLM_F32) ((float4 *)a.out)[at / 4] = y;
-        if (a.type == WT_LLM_F16) narrow4(y, (f16 *)a.out + at);
-        if (a.type == WT_LLM_BF16) narrow4(y, (bf16 *)a.out + at);
+        if (a.type == WT_LLM_F16) narrow_parts4(y, (f16 *)a.out + at, a.two_parts, all);
+        if (a.type == WT_LLM_BF16) narrow_parts4(y, (bf16 *)a.out + at, a.two_parts, all);
     }
 }
 
@@ -113,8 +123,9 @@ extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant
     for (int k = threadIdx.x; k < a.width; k += 256) squares += (x[k] - mean) * (x[k] - mean);
     const float scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.width + a.eps);
     for (int k = threadIdx.x; k < a.width; k += 256)
-        store(a.out, a.type, (long long)blockIdx.x * a.width + k,
-              (x[k] - mean) * scale * a.weight[k] + (a.bias ? a.bias[k] : 0));
+        store_parts(a.out, a.type, (long long)blockIdx.x * a.width + k,
+                    (x[k] - mean) * scale * a.weight[k] + (a.bias ? a.bias[k] : 0), a.two_parts,
+                    (long long)gridDim.x * a.width);
 }
 
 #define KEPT_OF_MANY 4 // times four elements
@@ -244,24 +255,25 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
 extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
     wait_for_earlier();
-    __shared__ choice scratch[8];
-    const float lowest = -__int_as_float(0x7f800000);
+    __shared__ standing scratch[8];
+    const float highest = __int_as_float(0x7f800000);
     const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
-    float *best = a.best + blockIdx.y * 2 * gridDim.x;
-    choice c = {lowest, 0x7fffffff};
+    float4 *best = (float4 *)a.best + blockIdx.y * gridDim.x;
+    standing c = {{-highest, 0x7fffffff}, -highest, highest};
     for (int k = blockIdx.x * 256 + threadIdx.x; k < a.vocab_size; k += gridDim.x * 256) {
         const float x = logits[k];
-        c = better(c, {x, x == x ? k : -1});
+        c = joined(c, {{x, x == x ? k : -1}, -highest, x > -highest ? x : highest});
     }
-    c = block_best(c, scratch);
+    c = joined_block(c, scratch);
     if (threadIdx.x) return;
-    best[2 * blockIdx.x] = c.logit;
-    best[2 * blockIdx.x + 1] = __int_as_float(c.id);
+    best[blockIdx.x] = {c.best.logit, __int_as_float(c.best.id), c.second, c.lowest};
     __threadfence(); // a block's best is written before it is counted
     if (atomicAdd(a.arrived + blockIdx.y, 1) != (int)gridDim.x - 1) return;
     __threadfence();
-    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {best[2 * k], __float_as_int(best[2 * k + 1])});
-    if (c.logit == lowest) c.id = -1;
+    for (int k = 0; k < (int)gridDim.x; k++)
+        if (k != (int)blockIdx.x) c = joined(c, {{best[k].x, __float_as_int(best[k].y)}, best[k].z, best[k].w});
+    if (c.best.logit == -highest) c.best.id = -1;
     a.arrived[blockIdx.y] = 0;
-    say_next(a.tokens + blockIdx.y, c.id, a.step, a.ring);
+    a.tokens[blockIdx.y].lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
+    say_next(a.tokens + blockIdx.y, c.best.id, a.step, a.ring);
 }

@@ -61,6 +61,13 @@ static __device__ __forceinline__ void store(void *p, int type, long long at, fl
     if (type == WT_LLM_BF16) narrow(x, (bf16 *)p + at);
 }
 
+// And of 16 bits what rounding left of it, `behind` elements on.
+static __device__ __forceinline__ void store_parts(void *p, int type, long long at, float x, bool two, long long behind)
+{
+    store(p, type, at, x);
+    if (two) store(p, type, at + behind, x - load(p, type, at));
+}
+
 // Elements that come from memory at once.
 template <class T, int N> struct alignas(sizeof(T) * N) pack {
     T at[N];

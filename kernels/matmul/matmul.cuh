@@ -208,7 +208,9 @@ static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i
     const wt_mm_part &p = a.parts[0];
     v = b.y + activated(a.activation, biased(p, 0, r, v));
     ((float *)p.y)[i * p.y_stride + r] = v;
-    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * b.weight);
+    unsigned short *normed = a.normed + (long long)i * p.rows + r;
+    *normed = bf16_of_f32(v * b.weight);
+    if (a.two_parts) normed[(long long)a.m * p.rows] = bf16_of_f32(v * b.weight - f32_of_bf16(*normed));
     return v * v;
 }
 
@@ -228,11 +230,14 @@ static __device__ __forceinline__ void store(const wt_mm_args &a, const wt_mm_pa
         *y = a.add ? *y + v : v;
         return;
     }
-    unsigned short *y = (unsigned short *)p.y + at;
-    if (a.y_type == WT_MM_F16)
+    unsigned short *y = (unsigned short *)p.y + at, *low = y + a.m * p.y_stride;
+    if (a.y_type == WT_MM_F16) {
         *y = f16_of_f32(a.add ? f32_of_f16(*y) + v : v);
-    else
+        if (a.two_parts) *low = f16_of_f32(v - f32_of_f16(*y));
+    } else {
         *y = bf16_of_f32(a.add ? f32_of_bf16(*y) + v : v);
+        if (a.two_parts) *low = bf16_of_f32(v - f32_of_bf16(*y));
+    }
 }
 
 // The bare sum of an I8 product.

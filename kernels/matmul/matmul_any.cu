@@ -16,7 +16,10 @@ static __device__ void sums_of(const wt_mm_args &a, const wt_mm_part &p, const w
         const float w = weight_at(a, p, t.stack, r, k);
 #pragma unroll
         for (int i = 0; i < MM_ROWS; i++)
-            if (i < t.count) sums[i] += w * x_at(a, t.x + i * a.x_stride + k);
+            if (i < t.count) {
+                const long long at = t.x + i * a.x_stride + k;
+                sums[i] += w * (a.two_parts ? x_at(a, at) + x_at(a, at + a.x_low) : x_at(a, at));
+            }
     }
 #pragma unroll
     for (int i = 0; i < MM_ROWS; i++)

@@ -19,6 +19,7 @@
 #    define MM_TILES  2
 #    define MM_WARPS  16 // most that multiply
 #    define MM_BLOCKS 1
+#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
 #endif
 #include "matmul.cuh"
 
@@ -31,15 +32,18 @@
 #define STEP    (4 * VECTOR) // columns of 64 bytes
 #define COLUMNS (2 * STEP)   // of a piece
 #define HELPERS WT_MM_FEW_HELPERS
+#define EIGHTS  (MM_N * (1 + MM_LOW)) // of rows of x: numbers, then what rounding left
+#define COPIES  (2 / (1 + MM_LOW))    // of x's columns, one of which is read while others come
 #define ALL     0xffffffffu
 
 // ---- what a block has in shared memory: see wt_mm_few_shared
 
 struct memory {
-    unsigned long long *full, *empty, *x_full, *x_empty, *summed, *finished; // [MM_STAGES], [2], [TILES], each twice
+    // [MM_STAGES], [COPIES], [TILES], each twice
+    unsigned long long *full, *empty, *x_full, *x_empty, *summed, *finished;
     float4 *sums;                                                            // [TILES][warps][MM_N][32]
     unsigned char *stages; // [MM_STAGES][2][warps][8][128], rows 0 .. 7 and 8 .. 15 of a tile
-    unsigned char *x;      // [2][8 MM_N][x_pitch]
+    unsigned char *x;      // [COPIES][8 EIGHTS][x_pitch]
     int half_bytes, x_pitch;
 };
 
@@ -50,12 +54,12 @@ static __device__ __forceinline__ memory memory_of(unsigned char *at, int warps)
     m.x_pitch = wt_mm_few_x_pitch(warps, VECTOR);
     m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
     m.x = m.stages + 2 * MM_STAGES * m.half_bytes;
-    m.sums = (float4 *)(m.x + 2 * 8 * MM_N * m.x_pitch);
+    m.sums = (float4 *)(m.x + COPIES * 8 * EIGHTS * m.x_pitch);
     m.full = (unsigned long long *)(m.sums + TILES * warps * MM_N * 32);
     m.empty = m.full + MM_STAGES;
     m.x_full = m.empty + MM_STAGES;
-    m.x_empty = m.x_full + 2;
-    m.summed = m.x_empty + 2;
+    m.x_empty = m.x_full + COPIES;
+    m.summed = m.x_empty + COPIES;
     m.finished = m.summed + TILES;
     return m;
 }
@@ -66,7 +70,7 @@ static __device__ __forceinline__ void create_barriers(const memory &m, int warp
         barrier_create(&m.full[k], 1);
         barrier_create(&m.empty[k], warps);
     }
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < COPIES; k++) {
         barrier_create(&m.x_full[k], 1);
         barrier_create(&m.x_empty[k], warps);
     }
@@ -122,7 +126,7 @@ static __device__ __forceinline__ int row_of(const wt_mm_args &a, place p)
 
 // ---- copies
 
-// A ring of stages, or of two copies of x.
+// A ring of stages, or of copies of x.
 template <int N> struct ring {
     int slot;
     unsigned parity;
@@ -158,19 +162,22 @@ static __device__ __forceinline__ void copy_w(const wt_mm_few_args &f, const mem
     }
 }
 
-// One warp: the columns of x of each span, a row a lane. Rows that are not there are what they are.
+// One warp: the columns of x of each span, a row a lane, those of what rounding left by the upper half. Rows that are
+// not there are what they are.
 static __device__ __forceinline__ void copy_x(const wt_mm_args &a, const memory &m, const work &w)
 {
-    const int lane = threadIdx.x % 32, width = 2 * COLUMNS * w.warps;
-    ring<2> r = {0, 0};
+    const int lane = threadIdx.x % 32, width = 2 * COLUMNS * w.warps, row = MM_LOW ? lane % 16 : lane;
+    const int upper = MM_LOW ? lane / 16 : 0;
+    const unsigned char *x = a.x + 2 * (row * a.x_stride + (upper ? a.x_low : 0));
+    ring<COPIES> r = {0, 0};
     for (int first = 0; first < w.n_tiles; first += TILES)
         for (int span = 0; span < w.n_spans; span++, r.next()) {
             const int begin = span * width, left = 2 * a.columns - begin, bytes = left < width ? left : width;
             barrier_wait(&m.x_empty[r.slot], r.parity ^ 1);
-            if (lane == 0) barrier_expect(&m.x_full[r.slot], a.m * bytes);
+            if (lane == 0) barrier_expect(&m.x_full[r.slot], (1 + MM_LOW) * a.m * bytes);
             __syncwarp();
-            if (lane < a.m)
-                copy_bulk(m.x + (r.slot * 8 * MM_N + lane) * m.x_pitch, a.x + 2 * lane * a.x_stride + begin, bytes,
+            if (row < a.m)
+                copy_bulk(m.x + (r.slot * 8 * EIGHTS + upper * 8 * MM_N + row) * m.x_pitch, x + begin, bytes,
                           &m.x_full[r.slot]);
         }
 }
@@ -201,12 +208,12 @@ static __device__ __forceinline__ void load_scales(const wt_mm_args &a, const pl
 
 // The warp's columns of x. Returns a word of all loads: see warp_gives_back.
 static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_pitch, int warp,
-                                                  unsigned (*b)[UNITS][MM_N][4])
+                                                  unsigned (*b)[UNITS][EIGHTS][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     unsigned loaded = 0;
 #pragma unroll
-    for (int n = 0; n < MM_N; n++)
+    for (int n = 0; n < EIGHTS; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -221,7 +228,7 @@ static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_
 
 // sums += the warp's piece of a tile, whose lane's rows lie at row[], times x. Returns a word of all loads.
 static __device__ __forceinline__ unsigned multiply(const unsigned char *const *row, const scales &s,
-                                                    unsigned (*b)[UNITS][MM_N][4], mm_sum (*sums)[4])
+                                                    unsigned (*b)[UNITS][EIGHTS][4], mm_sum (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     unsigned loaded = 0;
@@ -248,8 +255,9 @@ static __device__ __forceinline__ unsigned multiply(const unsigned char *const *
                 unsigned fragment[4];
                 fragment_of(w, half, fragment);
 #pragma unroll
-                for (int n = 0; n < MM_N; n++)
-                    mma_x(MM_SCALES ? part[n] : sums[n], fragment, b[i][u][n][2 * half], b[i][u][n][2 * half + 1]);
+                for (int n = 0; n < EIGHTS; n++)
+                    mma_x(MM_SCALES ? part[n % MM_N] : sums[n % MM_N], fragment, b[i][u][n][2 * half],
+                          b[i][u][n][2 * half + 1]);
             }
         }
         if (!MM_SCALES) continue;
@@ -266,7 +274,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
 {
     const int lane = threadIdx.x % 32, g = lane / 4;
     ring<MM_STAGES> r = {0, 0};
-    ring<2> x = {0, 0};
+    ring<COPIES> x = {0, 0};
     for (int first = 0, turn = 0; first < w.n_tiles; first += TILES, turn ^= 1) {
         const int n = tiles_from(w, first);
         mm_sum sums[TILES][MM_N][4] = {};
@@ -281,9 +289,9 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
         }
         for (int span = 0; span < w.n_spans; span++, x.next()) {
             const int chunk = span * w.warps + warp;
-            unsigned b[2][UNITS][MM_N][4];
+            unsigned b[2][UNITS][EIGHTS][4];
             barrier_wait(&m.x_full[x.slot], x.parity);
-            const unsigned x_loaded = read_x(m.x + x.slot * 8 * MM_N * m.x_pitch, m.x_pitch, warp, b);
+            const unsigned x_loaded = read_x(m.x + x.slot * 8 * EIGHTS * m.x_pitch, m.x_pitch, warp, b);
             warp_gives_back(&m.x_empty[x.slot], x_loaded);
 #pragma unroll
             for (int p = 0; p < TILES; p++) {

@@ -77,6 +77,8 @@ typedef struct wt_mm_args {
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
     int overlap;              ///< with the launch before, which does not write W
+    int two_parts;            ///< what rounding left of x, and of y and normed of 16 bits, lies behind their m rows
+    long long x_low;          ///< elements from x to what rounding left of it
     const float *norm_weight; ///< [rows] of part 0: y times it to `normed`; NULL = none
     unsigned short *normed;   ///< [m][rows] of bf16
     float *squares;           ///< [m][rows / WT_MM_.._SQUARES] sums of y's
@@ -198,7 +200,8 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
 /// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
 static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
 
-/// Bytes of its shared memory; `n` eights of rows of x, `tiles` at a time.
+/// Bytes of its shared memory; `n` eights of rows of x, whose columns are copied once ahead, or with `two_parts`
+/// another `n` of what rounding left of them and none ahead; `tiles` at a time.
 static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int stages)
 {
     return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +

@@ -20,6 +20,7 @@
 #    define MM_PAIR   1
 #    define MM_STEPS  4
 #    define MM_STAGES 2
+#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
 #endif
 #include "matmul.cuh"
 
@@ -27,10 +28,11 @@
 
 #include "overlap.cuh"
 
-#define SPAN  (4 * VECTOR) ///< columns of a step
-#define CHUNK (MM_STEPS * SPAN)
-#define WIDTH (8 * MM_N) ///< rows of x
-#define ALL   0xffffffffu
+#define SPAN   (4 * VECTOR) ///< columns of a step
+#define CHUNK  (MM_STEPS * SPAN)
+#define WIDTH  (8 * MM_N)            ///< rows of x
+#define EIGHTS (MM_N * (1 + MM_LOW)) ///< of them: numbers, then what rounding left
+#define ALL    0xffffffffu
 
 struct lane_rows {
     const wt_mm_part *part;
@@ -68,16 +70,22 @@ static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const la
     return l.part->zeros && k < a.columns ? l.zeros[h][k >> a.scale_shift] : 8;
 }
 
-// A unit of columns of the lane's rows of x (n = g, g + 8); zeros beyond the columns and the rows there are.
+// Columns `k` .. of the lane's row of the n-th eight of x; zeros beyond the columns and the rows there are.
+template <class T>
+static __device__ __forceinline__ T x_of(const wt_mm_args &a, const wt_mm_tile &t, int n, int k)
+{
+    const int i = threadIdx.x % 32 / 4 + 8 * (n % MM_N);
+    const long long at = t.x + i * a.x_stride + k + (n < MM_N ? 0 : a.x_low);
+    T x = {};
+    if (i < t.count && k < a.columns) x = *(const T *)(a.x + at * 16 / UNIT);
+    return x;
+}
+
+// A unit of columns of the lane's rows of x.
 static __device__ __forceinline__ void load_x(const wt_mm_args &a, const wt_mm_tile &t, int k, unsigned (*b)[4])
 {
 #pragma unroll
-    for (int n = 0; n < MM_N; n++) {
-        const int i = threadIdx.x % 32 / 4 + 8 * n;
-        uint4 x = {0, 0, 0, 0};
-        if (i < t.count && k < a.columns) x = *(const uint4 *)(a.x + (t.x + i * a.x_stride + k) * 16 / UNIT);
-        arrange(x, b[n]);
-    }
+    for (int n = 0; n < EIGHTS; n++) arrange(x_of<uint4>(a, t, n, k), b[n]);
 }
 
 // sums += a unit of columns of 16 rows times x.
@@ -88,7 +96,7 @@ static __device__ __forceinline__ void multiply_unit(const unsigned (*w)[4], con
         unsigned fragment[4];
         fragment_of(w, half, fragment);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) mma_x(sums[n], fragment, b[n][2 * half], b[n][2 * half + 1]);
+        for (int n = 0; n < EIGHTS; n++) mma_x(sums[n % MM_N], fragment, b[n][2 * half], b[n][2 * half + 1]);
     }
 }
 
@@ -112,7 +120,7 @@ static __device__ __forceinline__ void step(const wt_mm_args &a, const wt_mm_til
         for (int h = 0; h < 2; h++) zeros[h] = placed_zero(zero_of(a, l, h, k));
 #pragma unroll
     for (int i = 0; i < UNITS; i++) {
-        unsigned b[MM_N][4], w[2][4];
+        unsigned b[EIGHTS][4], w[2][4];
         load_x(a, t, k + UNIT * i, b);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -160,14 +168,12 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const int from = (lane & ~3) + j, column = begin + j * VECTOR + lane % 4 * (VECTOR / 4);
-        unsigned b[MM_N][4], w[2][4];
+        unsigned b[EIGHTS][4], w[2][4];
         mm_sum part[MM_N][4] = {};
         if (VECTOR == 32) load_x(a, t, column, b);
 #pragma unroll
-        for (int n = 0; n < MM_N && VECTOR == 16; n++) {
-            const int i = lane / 4 + 8 * n;
-            uint2 x = {0, 0};
-            if (i < t.count && column < a.columns) x = *(const uint2 *)(a.x + 2 * (t.x + i * a.x_stride + column));
+        for (int n = 0; n < EIGHTS && VECTOR == 16; n++) {
+            const uint2 x = x_of<uint2>(a, t, n, column);
             b[n][0] = __byte_perm(x.x, x.y, 0x5410); // as unpack_4 pairs them
             b[n][1] = __byte_perm(x.x, x.y, 0x7632);
         }
@@ -184,7 +190,7 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
         else {
             const unsigned fragment[4] = {w[0][0], w[1][0], w[0][1], w[1][1]};
 #pragma unroll
-            for (int n = 0; n < MM_N; n++) mma_x(part[n], fragment, b[n][0], b[n][1]);
+            for (int n = 0; n < EIGHTS; n++) mma_x(part[n % MM_N], fragment, b[n][0], b[n][1]);
         }
         add_scaled(sums, part, __shfl_sync(ALL, scales[0], from), __shfl_sync(ALL, scales[1], from));
     }
@@ -204,10 +210,8 @@ static __device__ __forceinline__ void q4_k_scales(uint4 header, int j, float *s
 static __device__ __forceinline__ void load_x_4(const wt_mm_args &a, const wt_mm_tile &t, int k, unsigned (*b)[2])
 {
 #pragma unroll
-    for (int n = 0; n < MM_N; n++) {
-        const int i = threadIdx.x % 32 / 4 + 8 * n;
-        uint2 x = {0, 0};
-        if (i < t.count && k < a.columns) x = *(const uint2 *)(a.x + 2 * (t.x + i * a.x_stride + k));
+    for (int n = 0; n < EIGHTS; n++) {
+        const uint2 x = x_of<uint2>(a, t, n, k);
         b[n][0] = __byte_perm(x.x, x.y, 0x5410);
         b[n][1] = __byte_perm(x.x, x.y, 0x7632);
     }
@@ -224,12 +228,12 @@ static __device__ __forceinline__ void q4_k_part_sums(const wt_mm_args &a, const
 #pragma unroll
     for (int j = 0; j < 2; j++) {
         const unsigned fragment[4] = {w[j][0][high], w[j][1][high], w[j][0][high + 2], w[j][1][high + 2]};
-        unsigned b[MM_N][2];
+        unsigned b[EIGHTS][2];
         load_x_4(a, t, column + 16 * j + 32 * high, b);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) {
-            mma_x(part[n], fragment, b[n][0], b[n][1]);
-            mma_x(x_sums[n], ones, b[n][0], b[n][1]);
+        for (int n = 0; n < EIGHTS; n++) {
+            mma_x(part[n % MM_N], fragment, b[n][0], b[n][1]);
+            mma_x(x_sums[n % MM_N], ones, b[n][0], b[n][1]);
         }
     }
 #pragma unroll

@@ -21,6 +21,7 @@
 #    define MM_STAGES 5
 #    define MM_WARPS  16 // that multiply
 #    define MM_BLOCKS 1
+#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
 #endif
 #include "matmul.cuh"
 
@@ -33,6 +34,7 @@
 #define COLUMNS (2 * STEP)   // of a stage
 #define PIECES  (WT_MM_THIN_COLUMNS / COLUMNS)
 #define TURNS   WT_MM_THIN_TURNS
+#define EIGHTS  (MM_N * (1 + MM_LOW)) // of rows of x: numbers, then what rounding left
 
 // ---- what a block has to do: `n_tiles` of it in groups, a group slice by slice, a slice tile by tile
 
@@ -190,7 +192,7 @@ static __device__ __forceinline__ void copy_next(const wt_mm_args &a, const work
 // ---- products
 
 // The warp's columns of x in a slice.
-static __device__ __forceinline__ void load_x(const wt_mm_args &a, int column, unsigned (*b)[UNITS][MM_N][4])
+static __device__ __forceinline__ void load_x(const wt_mm_args &a, int column, unsigned (*b)[UNITS][EIGHTS][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -198,17 +200,18 @@ static __device__ __forceinline__ void load_x(const wt_mm_args &a, int column, u
 #pragma unroll
         for (int u = 0; u < UNITS; u++)
 #pragma unroll
-            for (int n = 0; n < MM_N; n++) {
-                const int row = g + 8 * n, k = column + i * STEP + t * VECTOR + u * UNIT;
+            for (int n = 0; n < EIGHTS; n++) {
+                const int row = g + 8 * (n % MM_N), k = column + i * STEP + t * VECTOR + u * UNIT;
+                const unsigned char *from = a.x + 2 * (row * a.x_stride + k);
                 uint4 x = {0, 0, 0, 0};
-                if (row < a.m && k < a.columns) x = *(const uint4 *)(a.x + 2 * (row * a.x_stride + k));
+                if (row < a.m && k < a.columns) x = *(const uint4 *)(n < MM_N ? from : from + 2 * a.x_low);
                 arrange(x, b[i][u][n]);
             }
 }
 
 // sums += 16 rows of W at `stage` times x.
 static __device__ __forceinline__ void multiply(const unsigned char *stage, const scales &s,
-                                                const unsigned (*b)[UNITS][MM_N][4], float (*sums)[MM_N][4])
+                                                const unsigned (*b)[UNITS][EIGHTS][4], float (*sums)[MM_N][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -234,8 +237,9 @@ static __device__ __forceinline__ void multiply(const unsigned char *stage, cons
                 unsigned fragment[4];
                 fragment_of(w, half, fragment);
 #pragma unroll
-                for (int n = 0; n < MM_N; n++)
-                    mma_x(MM_SCALES ? part[n] : sums[i][n], fragment, b[i][u][n][2 * half], b[i][u][n][2 * half + 1]);
+                for (int n = 0; n < EIGHTS; n++)
+                    mma_x(MM_SCALES ? part[n % MM_N] : sums[i][n % MM_N], fragment, b[i][u][n][2 * half],
+                          b[i][u][n][2 * half + 1]);
             }
         }
         if (!MM_SCALES) continue;
@@ -329,7 +333,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
     scales s = {}, next = {};
     if (MM_SCALES) load_scales(a, rows_of(a, 0), column_of({0, 0, 0}, 0), &next);
     wait_for_earlier(); // nothing but W is read before
-    unsigned b[2 * PIECES][UNITS][MM_N][4];
+    unsigned b[2 * PIECES][UNITS][EIGHTS][4];
     turn t = {0, 0, 0}, before = t;
     int at = 0;
     for (int slot = 0; !is_over(w, t); at++) {

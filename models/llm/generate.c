@@ -1,32 +1,49 @@
 // The loop of an answer: guess, verify, choose, tell. Every token is chosen from the model's own logits by the sampler
 // in its order, so guesses change the time and nothing else.
+//
+// On a GPU the logits of tokens that are verified together differ a little from those of single steps, and so do the
+// keys and values that such tokens leave (wt__llm_doubt). Where the most probable token is wanted and leads the second
+// by less than that may make up, it is decided by single steps alone: all that they have not computed so far is
+// computed once more, a token at a time. No position is computed a third time.
 #include "answer.h"
 #include "guess.h"
 #include "sampler.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/clock.h>
 
-enum { DEFAULT_GUESSES = 5, ROUNDS = 8, FIRST_REST = 32, LONGEST_REST = 1024, SINGLE_STEPS = 3 };
+enum { DEFAULT_GUESSES = 5, DOUBT_FACTOR = 4, ROUNDS = 8, FIRST_REST = 32, LONGEST_REST = 1024, SINGLE_STEPS = 3 };
 
 /// Does guessing pay? Judged over ROUNDS rounds against what single steps take.
 typedef struct payoff {
     double single_s, spent_s; ///< a single step, smoothed; of the rounds so far
+    double owed_s;            ///< that deciding again took, and no rounds have gained since
     int n_single, n_rounds, n_gained;
     int rest, next_rest; ///< single steps until guessing is tried again
 } payoff;
+
+/// What may come after a token.
+typedef struct choice {
+    const float *logits; ///< of which the sampler chooses; NULL = the session chose
+    int32_t id;          ///< by the session, or the most probable
+    float lead;          ///< of the most probable one (wt_llm_verify_greedy)
+} choice;
 
 struct wt_generator {
     wt_generator_config config;
     const wt_llm *llm;
     int vocab_size;
-    bool is_greedy;  ///< the most probable tokens are chosen, and nothing is told of them
+    bool is_greedy;  ///< the most probable tokens are chosen
+    float doubt;     ///< leads below it are decided by single steps; 0 = none
+    int n_single;    ///< positions whose keys and values are those of single steps, and of the prompt
     bool by_session; ///< the session chooses, and logits are not asked for
     wt__answer answer;
     float *logits; ///< [n_guesses + 1][vocab_size]
+    float *leads;  ///< [n_positions] of what was told after each
     wt__guesser guesser;
     payoff payoff;
     bool starts_thinking;
@@ -89,9 +106,10 @@ static wt_status take_memory(wt_generator *g)
 {
     const size_t n = (size_t)g->config.n_guesses + 1;
     g->logits = malloc(n * (size_t)g->vocab_size * sizeof *g->logits);
+    g->leads = malloc((size_t)g->config.n_positions * sizeof *g->leads);
     const bool pool = g->config.strategy == WT_STRATEGY_LOOKAHEAD;
     if (pool) g->guesser.pool = calloc(WT__POOL_KEYS, sizeof *g->guesser.pool);
-    if (g->logits && (!pool || g->guesser.pool)) return WT_OK;
+    if (g->logits && g->leads && (!pool || g->guesser.pool)) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "generate: a vocabulary of %d", g->vocab_size);
 }
 
@@ -103,9 +121,11 @@ static void settle(wt_generator *g)
     if (!c->n_draft_layers) c->n_draft_layers = (m->n_layers + 3) / 4;
     if (m->rope.kind == WT_ROPE_DYNAMIC) c->strategy = WT_STRATEGY_SINGLE;
     g->vocab_size = m->vocab_size;
-    g->is_greedy = !wt__sampler_tallies(c->sampler) && !(wt__sampler_draw(c->sampler)->depth_scale > 0) &&
-                   !c->logprobs && !c->n_top;
-    g->by_session = g->is_greedy || (c->session->gpu && !c->logprobs && !c->n_top);
+    const bool is_told = c->logprobs || c->n_top;
+    g->is_greedy = !wt__sampler_tallies(c->sampler) && !(wt__sampler_draw(c->sampler)->depth_scale > 0);
+    g->by_session = !is_told && (g->is_greedy || c->session->gpu);
+    if (g->is_greedy && c->strategy != WT_STRATEGY_SINGLE)
+        g->doubt = c->doubt > 0 ? c->doubt : wt__llm_doubt(c->session);
     g->guesser = (wt__guesser){.strategy = c->strategy,
                                .session = c->session,
                                .draft = c->draft,
@@ -151,6 +171,7 @@ void wt_generator_destroy(wt_generator *generator)
     if (!generator) return;
     wt__answer_destroy(&generator->answer);
     free(generator->guesser.pool);
+    free(generator->leads);
     free(generator->logits);
     pthread_cond_destroy(&generator->changed);
     pthread_mutex_destroy(&generator->mutex);
@@ -227,7 +248,9 @@ static void note_round(wt_generator *g, double seconds, int n_gained)
     p->spent_s += seconds;
     p->n_gained += n_gained;
     if (++p->n_rounds < ROUNDS) return;
-    if (p->n_gained * p->single_s < p->spent_s && !g->config.keep_guessing) {
+    const double gained_s = p->n_gained * p->single_s - p->spent_s;
+    if (gained_s > 0) p->owed_s = fmax(p->owed_s - gained_s, 0);
+    if ((gained_s < 0 || p->owed_s > 0) && !g->config.keep_guessing) {
         p->rest = p->next_rest;
         p->next_rest = p->next_rest < LONGEST_REST ? 2 * p->next_rest : LONGEST_REST;
         g->answer.report.n_switched_off++;
@@ -237,52 +260,118 @@ static void note_round(wt_generator *g, double seconds, int n_gained)
     p->n_rounds = p->n_gained = 0;
 }
 
-/// Append tokens, and what is chosen after each to `next`.
-static wt_status next_tokens(wt_generator *g, const int32_t *ids, int n, int32_t *next)
+/// Append tokens [n], and what may come after each to `next`.
+static wt_status append(wt_generator *g, const int32_t *ids, int n, choice *next)
 {
-    if (g->is_greedy) return wt_llm_verify_greedy(g->config.session, ids, n, next);
-    return wt_llm_verify_drawn(g->config.session, ids, n, g->config.sampler, next);
+    wt_llm_session *s = g->config.session;
+    int32_t chosen[WT__MAX_GUESSES + 1];
+    float leads[WT__MAX_GUESSES + 1] = {0};
+    wt_status status = !g->by_session ? wt_llm_verify(s, ids, n, g->logits)
+                       : g->is_greedy ? wt_llm_verify_greedy(s, ids, n, chosen, leads)
+                                      : wt_llm_verify_drawn(s, ids, n, g->config.sampler, chosen);
+    for (int k = 0; k < n && !status; k++) {
+        const float *logits = g->logits + (int64_t)k * g->vocab_size;
+        next[k] = (choice){.id = chosen[k], .lead = leads[k]};
+        if (g->by_session) continue;
+        next[k].logits = logits;
+        next[k].id = wt__llm_most_probable(logits, g->vocab_size, &next[k].lead);
+    }
+    return status;
+}
+
+/// Is what comes after the token at that position to be decided by single steps, which have not all computed it?
+static bool is_doubtful(const wt_generator *g, const choice *c, int position)
+{
+    return c->lead < g->doubt && g->n_single <= position;
+}
+
+/// What single steps chose after a position, and what was told, or would have been: how far their leads are apart, as
+/// a sum where the tokens differ, is by how much verified guesses may err.
+static void compare(wt_generator *g, const choice *single, int32_t told, float lead)
+{
+    const bool same = single->id == told;
+    g->doubt = fmaxf(g->doubt, DOUBT_FACTOR * (same ? fabsf(single->lead - lead) : single->lead + lead));
+}
+
+/// Compute what single steps have not computed once more, up to that position, and what may come after it.
+static wt_status decide_singly(wt_generator *g, int position, choice *next)
+{
+    const int64_t begin = wt_clock_now_ns(NULL);
+    wt_llm_snapshot snapshot = wt_llm_session_snapshot(g->config.session);
+    snapshot.position = g->n_single;
+    wt_status status = wt_llm_session_restore(g->config.session, snapshot);
+    const choice doubtful = *next;
+    while (!status && g->n_single <= position && may_go_on(g)) {
+        const int at = g->n_single;
+        status = append(g, &g->answer.ids[at], 1, next);
+        if (status) break;
+        compare(g, next, at < position ? g->answer.ids[at + 1] : doubtful.id,
+                at < position ? g->leads[at] : doubtful.lead);
+        if (at < position && next->id != g->answer.ids[at + 1]) g->answer.report.n_differing++;
+        g->leads[at] = next->lead;
+        g->n_single++;
+        g->answer.report.n_repeated++;
+    }
+    g->answer.report.n_doubtful++;
+    g->payoff.owed_s += seconds_since(begin);
+    return status;
+}
+
+static wt_status take_choice(wt_generator *g, const choice *c, int32_t *id)
+{
+    *id = c->id;
+    g->leads[g->answer.n_ids - 1] = c->lead;
+    return c->logits ? choose(g, c->logits, id) : take(g, *id);
+}
+
+/// Take back what was appended beyond so many tokens.
+static wt_status take_back(wt_llm_session *s, int n)
+{
+    wt_llm_snapshot snapshot = wt_llm_session_snapshot(s);
+    if (snapshot.position <= n) return WT_OK;
+    snapshot.position = n;
+    return wt_llm_session_restore(s, snapshot);
 }
 
 /// Verify the guesses [n] after the last token and choose as far as they are right.
 static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_right)
 {
-    wt_llm_session *s = g->config.session;
     const int at = g->answer.n_ids - 1;
-    wt_llm_snapshot snapshot = wt_llm_session_snapshot(s);
-    int32_t input[WT__MAX_GUESSES + 1] = {g->answer.ids[at]}, next[WT__MAX_GUESSES + 1], id;
+    int32_t input[WT__MAX_GUESSES + 1] = {g->answer.ids[at]}, best[WT__MAX_GUESSES + 1], id;
+    choice next[WT__MAX_GUESSES + 1];
     memcpy(input + 1, guesses, sizeof *guesses * (size_t)n);
-    wt_status status = g->by_session ? next_tokens(g, input, n + 1, next) : wt_llm_verify(s, input, n + 1, g->logits);
+    wt_status status = append(g, input, n + 1, next);
     if (status) return status;
+    for (int k = 0; k <= n; k++) best[k] = next[k].id;
     for (*n_right = 1;; ++*n_right) {
-        id = next[*n_right - 1];
-        status = g->by_session ? take(g, id) : choose(g, g->logits + (int64_t)(*n_right - 1) * g->vocab_size, &id);
-        if (status || g->answer.ended || g->answer.n_ids >= g->config.n_positions) break;
+        choice *c = &next[*n_right - 1];
+        const bool again = is_doubtful(g, c, at + *n_right - 1);
+        if (again) status = decide_singly(g, at + *n_right - 1, c);
+        if (!status && !g->answer.ended) status = take_choice(g, c, &id);
+        if (status || again || g->answer.ended || g->answer.n_ids >= g->config.n_positions) break;
         if (*n_right > n || guesses[*n_right - 1] != id) break;
     }
-    snapshot.position = at + *n_right;
-    if (*n_right <= n) {
-        const wt_status back = wt_llm_session_restore(s, snapshot);
-        if (!status) status = back;
-    }
-    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, g->by_session ? next : NULL, g->logits);
-    return status;
+    const wt_status back = take_back(g->config.session, at + *n_right);
+    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, best);
+    return status ? status : back;
 }
 
 static wt_status step_singly(wt_generator *g)
 {
-    wt_llm_session *s = g->config.session;
-    const int32_t last = g->answer.ids[g->answer.n_ids - 1];
+    const int at = g->answer.n_ids - 1;
+    choice next;
     int32_t id;
-    wt_status status = g->by_session ? next_tokens(g, &last, 1, &id) : wt_llm_decode(s, last);
-    if (status) return status;
-    return g->by_session ? take(g, id) : choose(g, wt_llm_logits(s), &id);
+    wt_status status = append(g, &g->answer.ids[at], 1, &next);
+    if (!status && g->n_single == at) g->n_single++;
+    if (!status && is_doubtful(g, &next, at)) status = decide_singly(g, at, &next);
+    return status || g->answer.ended ? status : take_choice(g, &next, &id);
 }
 
 /// One step of the model, with guesses or without, and the tokens that come of it.
 static wt_status step(wt_generator *g)
 {
     const int64_t begin = wt_clock_now_ns(NULL);
+    const double owed_s = g->payoff.owed_s;
     const int before = g->answer.n_ids, room = g->config.n_positions - g->answer.n_ids;
     int32_t guesses[WT__MAX_GUESSES];
     int n = 0, n_right = 0;
@@ -299,11 +388,11 @@ static wt_status step(wt_generator *g)
         status = verify(g, guesses, n, &n_right);
         g->answer.report.n_guessed += n;
         g->answer.report.n_correct += n_right - 1;
-        note_round(g, seconds_since(begin), g->answer.n_ids - before);
+        note_round(g, seconds_since(begin) - (g->payoff.owed_s - owed_s), g->answer.n_ids - before);
         return status;
     }
     if (!status) status = step_singly(g);
-    if (!status) note_single(&g->payoff, seconds_since(begin));
+    if (!status) note_single(&g->payoff, seconds_since(begin) - (g->payoff.owed_s - owed_s));
     return status;
 }
 
@@ -331,7 +420,7 @@ static wt_status run_singly(wt_generator *g)
 }
 
 /// The context is full: half of what is not kept goes, the oldest first, and the last token is still to come.
-static wt_status make_room(wt_generator *g)
+static wt_status drop_half(wt_generator *g)
 {
     wt_llm_session *s = g->config.session, *draft = g->config.draft;
     wt__answer *a = &g->answer;
@@ -349,6 +438,13 @@ static wt_status make_room(wt_generator *g)
     const int from = dynamic ? 0 : keep < position ? keep : position;
     status = wt_llm_session_restore(s, (wt_llm_snapshot){.position = from});
     return status || a->n_ids - 1 == from ? status : wt_llm_prefill(s, a->ids + from, a->n_ids - 1 - from);
+}
+
+static wt_status make_room(wt_generator *g)
+{
+    wt_status status = drop_half(g);
+    g->n_single = wt_llm_position(g->config.session); // what is left counts as it is
+    return status;
 }
 
 /// The next tokens: of one step, or as many as need no guesses.
@@ -390,6 +486,7 @@ static wt_status prefill(wt_generator *g)
         status = wt_llm_prefill(g->config.session, g->answer.ids + at, n);
         at += n;
     }
+    g->n_single = wt_llm_position(g->config.session);
     g->answer.report.prefill_s = seconds_since(begin);
     return status;
 }

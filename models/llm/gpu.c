@@ -159,7 +159,7 @@ static void lay_out_io(wt_llm_session *s)
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
-    g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
+    g->best_at = next_at(g, sizeof(float) * 4 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
     g->chosen_at = next_at(g, sizeof(int32_t) * WT_LLM_MAX_CHOSEN);
     g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)g->n_logits);
     g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)g->n_logits);

@@ -79,6 +79,7 @@ static wt_status run_sizes(wt_llm_session *s, wt_status (*run)(wt_llm_session *,
         if (wt__gpu_rows(n, s->n_batch) == rows) continue;
         rows = wt__gpu_rows(n, s->n_batch);
         status = run(s, n_layers, n, 1, true);
+        if (!status && n <= WT__LLM_ALIKE) status = run(s, n_layers, n, n, true);
         if (!status && n <= s->gpu->n_logits) status = run(s, n_layers, n, n, false);
     }
     if (!status) status = run(s, n_layers, most, 1, true);

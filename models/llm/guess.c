@@ -91,17 +91,13 @@ static void keep(wt__guesser *g, int32_t a, int32_t b, int32_t c)
     if (seen->n < WT__POOL) seen->n++;
 }
 
-void wt__guess_learn(wt__guesser *g, const int32_t *input, int n_input, int at, int n_right, const int32_t *next,
-                     const float *logits)
+void wt__guess_learn(wt__guesser *g, const int32_t *input, int n_input, int at, int n_right, const int32_t *next)
 {
-    int32_t found[WT__MAX_GUESSES + 1];
     if (g->strategy == WT_STRATEGY_DRAFT && wt_llm_position(g->draft) > at + n_right) {
         const wt_status status = wt_llm_session_restore(g->draft, (wt_llm_snapshot){at + n_right, 0});
         (void)status; // a restore to fewer tokens does not fail
     }
     if (g->strategy != WT_STRATEGY_JACOBI && g->strategy != WT_STRATEGY_LOOKAHEAD) return;
-    for (int k = 0; !next && k < n_input; k++) found[k] = largest(logits + (int64_t)k * g->vocab_size, g->vocab_size);
-    if (!next) next = found;
     // a token of the step before, the one after it in this step, and what this step has next
     for (int k = 0; g->pool && k < n_input; k++) {
         const int before = at + k - 1 - g->input_at;

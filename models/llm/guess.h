@@ -30,8 +30,7 @@ enum { WT__POOL_KEYS = 4096 };
 WT_CHECKED wt_status wt__guess(wt__guesser *g, const int32_t *ids, int n, int most, int32_t *guesses, int *n_guesses);
 
 /// What a step gave after `input` [n_input], the first at position `at`, of which the first `n_right` are the answer's:
-/// the most probable tokens `next` [n_input], or with NULL the logits [n_input][vocab_size].
-void wt__guess_learn(wt__guesser *g, const int32_t *input, int n_input, int at, int n_right, const int32_t *next,
-                     const float *logits);
+/// and `next` [n_input] came after them.
+void wt__guess_learn(wt__guesser *g, const int32_t *input, int n_input, int at, int n_right, const int32_t *next);
 
 #endif

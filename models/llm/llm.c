@@ -184,6 +184,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     s->llm = llm;
     s->exact = config->exact_products;
     s->exact_guesses = config->exact_guesses;
+    s->rough_guesses = config->rough_guesses && !config->exact_guesses;
     s->partition = config->partition;
     wt_status status = choose_sizes(llm, config, s);
     if (!status)
@@ -254,7 +255,8 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
 {
     s->n_tokens = n;
     s->is_prompt = true;
-    for (int t = 0; t < n; t++) put_token(s, t, (wt_llm_token){ids[t], s->position + t, s->sequence});
+    for (int t = 0; t < n; t++)
+        put_token(s, t, (wt_llm_token){.id = ids[t], .place = s->position + t, .sequence = s->sequence});
 }
 
 /// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
@@ -267,24 +269,28 @@ static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n
 }
 
 /// The batch, whose first token is number `first` of `ids`, through all layers of a GPU, and what is chosen after its
-/// tokens to `next`.
-static wt_status run_choosing(wt_llm_session *s, wt_sampler *sampler, const int32_t *ids, int first, int32_t *next)
+/// tokens to `next`; the most probable ones' leads to `leads`, if any.
+static wt_status run_choosing(wt_llm_session *s, wt_sampler *sampler, const int32_t *ids, int first, int32_t *next,
+                              float *leads)
 {
     wt_status status = wt__llm_step_begin(s);
     if (status) return status;
     status = wt__llm_step_finish(s, sampler ? wt__gpu_verify_drawn(s, sampler, ids, first) : wt__gpu_verify_greedy(s));
-    for (int k = 0; k < s->n_tokens; k++) next[k] = s->tokens[k].id;
+    for (int k = 0; k < s->n_tokens; k++) {
+        next[k] = s->tokens[k].id;
+        if (leads) leads[k] = s->tokens[k].lead;
+    }
     return status;
 }
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
 /// [n][vocab_size], or of a GPU the token that `sampler` chooses after each, NULL = the most probable one, to `next`
-/// [n].
+/// [n], whose leads go to `leads` [n].
 static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, wt_sampler *sampler,
-                        int32_t *next)
+                        int32_t *next, float *leads)
 {
     const size_t vocab = (size_t)s->llm->config.vocab_size;
-    const int n_logits = !(all || next) || !s->gpu ? s->n_batch : s->exact_guesses ? WT__LLM_ALIKE : s->gpu->n_logits;
+    const int n_logits = !(all || next) || !s->gpu ? s->n_batch : s->rough_guesses ? s->gpu->n_logits : WT__LLM_ALIKE;
     const int n_batch = n_logits < s->n_batch ? n_logits : s->n_batch;
     wt_status status = check_tokens(s, ids, n);
     if (!status) status = wt__pages_own(s, s->sequence, s->position, s->position + n);
@@ -294,7 +300,7 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
     for (int first = 0; first < n && !status; first += n_batch) {
         const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
-        status = next  ? run_choosing(s, sampler, ids, first, next + first)
+        status = next  ? run_choosing(s, sampler, ids, first, next + first, leads ? leads + first : NULL)
                  : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
                        : run_batch(s, n_layers, s->logits, batch == left);
         if (!status) s->position += batch;
@@ -306,14 +312,14 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
 
 wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
 {
-    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, NULL, NULL);
 }
 
 wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_prefill(session, &id, 1); }
 
 wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits)
 {
-    return append(session, ids, n, session->llm->config.n_layers, logits, NULL, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, logits, NULL, NULL, NULL);
 }
 
 wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
@@ -321,31 +327,52 @@ wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
     const int most = session->llm->config.n_layers;
     if (n_layers < 1 || n_layers > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: a draft of %d layers, want 1..%d", n_layers, most);
-    return append(session, &id, 1, n_layers, NULL, NULL, NULL);
+    return append(session, &id, 1, n_layers, NULL, NULL, NULL, NULL);
 }
 
-/// The largest, the first of equals; -1 when one is not a number or none is finite.
-static int32_t most_probable(const float *logits, int n)
+int32_t wt__llm_most_probable(const float *logits, int n, float *lead)
 {
+    float second = -INFINITY, lowest = INFINITY;
     int best = 0;
     for (int k = 0; k < n; k++) {
         if (isnan(logits[k])) return -1;
-        if (logits[k] > logits[best]) best = k;
+        if (logits[k] < lowest && logits[k] > -INFINITY) lowest = logits[k];
+        if (logits[k] > logits[best]) {
+            second = logits[best];
+            best = k;
+        } else if (k && logits[k] > second)
+            second = logits[k];
     }
+    *lead = logits[best] > lowest ? (logits[best] - second) / (logits[best] - lowest) : 0;
     return isfinite(logits[best]) ? best : -1;
 }
 
+float wt__llm_doubt(const wt_llm_session *s)
+{
+    const wt__layer *w = &s->llm->layers[0];
+    const wt__linear *all[] = {&s->llm->head, &w->q, &w->o, &w->up, &w->down};
+    float doubt = 1e-4f; // of F32
+    if (!s->gpu || s->exact_guesses || s->rough_guesses) return 0;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const wt_dtype t = all[k]->weight.dtype;
+        if (all[k]->weight.data && t != WT_DTYPE_F32) doubt = fmaxf(doubt, t == WT_DTYPE_F8_E4M3 ? 2.4e-3f : 6e-4f);
+    }
+    return doubt;
+}
+
 /// On the CPU, and where a GPU has no room for so many guesses.
-static wt_status verify_by_logits(wt_llm_session *s, const int32_t *ids, int n, wt_sampler *sampler, int32_t *next)
+static wt_status verify_by_logits(wt_llm_session *s, const int32_t *ids, int n, wt_sampler *sampler, int32_t *next,
+                                  float *leads)
 {
     const int vocab = s->llm->config.vocab_size;
     float *logits = malloc(sizeof *logits * (size_t)(n > 0 ? n : 1) * (size_t)vocab);
     if (!logits) return wt_fail(WT_ERR_NO_MEMORY, "llm: logits of %d tokens", n);
-    wt_status status = append(s, ids, n, s->llm->config.n_layers, logits, NULL, NULL);
+    wt_status status = append(s, ids, n, s->llm->config.n_layers, logits, NULL, NULL, NULL);
     for (int k = 0; k < n && !status; k++) {
         const float *row = logits + (size_t)k * (size_t)vocab;
+        float lead;
         if (!sampler)
-            next[k] = most_probable(row, vocab);
+            next[k] = wt__llm_most_probable(row, vocab, leads ? &leads[k] : &lead);
         else if (wt__sampler_pick_after(sampler, row, ids + 1, k, &next[k]))
             next[k] = -1;
     }
@@ -354,17 +381,18 @@ static wt_status verify_by_logits(wt_llm_session *s, const int32_t *ids, int n, 
     return status;
 }
 
-wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next)
+wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next, float *leads)
 {
-    if (!session->gpu) return verify_by_logits(session, ids, n, NULL, next);
-    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, next);
+    if (!session->gpu) return verify_by_logits(session, ids, n, NULL, next, leads);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, next, leads);
 }
 
 /// -1 when a logit is not a number, or none is finite.
 static int32_t choose(const float *logits, int vocab, wt_sampler *sampler)
 {
     int32_t id;
-    if (!sampler) return most_probable(logits, vocab);
+    float lead;
+    if (!sampler) return wt__llm_most_probable(logits, vocab, &lead);
     return wt_sampler_pick(sampler, logits, &id) ? -1 : id;
 }
 
@@ -383,8 +411,8 @@ wt_status wt_llm_verify_drawn(wt_llm_session *session, const int32_t *ids, int n
 {
     wt_status status = check_choice(session, sampler, 0);
     if (status) return status;
-    if (!session->gpu || n > WT__SAMPLER_LOG) return verify_by_logits(session, ids, n, sampler, next);
-    return append(session, ids, n, session->llm->config.n_layers, NULL, sampler, next);
+    if (!session->gpu || n > WT__SAMPLER_LOG) return verify_by_logits(session, ids, n, sampler, next, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, sampler, next, NULL);
 }
 
 static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)
@@ -529,7 +557,8 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
     for (int k = 0; k < n; k++) {
         const int sequence = turns[k].sequence;
         wt__llm_prepare_rope(s, sequence, s->sequences[sequence].position + 1);
-        put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
+        const int place = s->sequences[sequence].position;
+        put_token(s, k, (wt_llm_token){.id = turns[k].id, .place = place, .sequence = sequence});
     }
     status = wt__llm_step_begin(s);
     if (status) return status;

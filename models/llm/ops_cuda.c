@@ -64,9 +64,10 @@ void wt__gpu_normalise(wt__pass *p, const wt__norm *norm, const float *x, int n,
                                 .eps = (float)c->norm_eps,
                                 .width = c->d_model,
                                 .type = wt__gpu_type(type),
-                                .n_rows = n};
+                                .n_rows = n,
+                                .two_parts = wt__gpu_in_two_parts(p->s, type)};
     const int blocks = NORM_BLOCKS * p->s->gpu->n_sms;
-    const bool by_many = n > blocks && !norm->bias && type != WT_DTYPE_F32 && c->d_model % 4 == 0 &&
+    const bool by_many = n > blocks && !norm->bias && type != WT_DTYPE_F32 && !a.two_parts && c->d_model % 4 == 0 &&
                          c->d_model <= NORM_WIDTH && (uintptr_t)norm->weight % 16 == 0;
     wt__gpu_launch(p, by_many ? WT__LLM_NORM_MANY : WT__LLM_NORM,
                    (wt_launch){.grid = {by_many ? blocks : n}, .block = {WT__GPU_THREADS}}, &a, sizeof a);
@@ -101,6 +102,7 @@ void wt__gpu_multiply(wt__pass *p, const wt_matmul_args *a)
 {
     wt_matmul_args overlapping = *a;
     overlapping.overlap = true; // weights were there before the step
+    overlapping.two_parts = wt__gpu_in_two_parts(p->s, a->x_dtype);
     const wt__gpu *g = p->s->gpu;
     if (!p->status)
         p->status = g->is_dry ? wt_matmul_prepare(g->matmul, &overlapping)

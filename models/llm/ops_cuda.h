@@ -33,6 +33,14 @@ static inline bool wt__gpu_is_alike(const wt_llm_session *s)
     return s->exact_guesses && s->is_prompt && s->n_tokens <= WT__LLM_ALIKE;
 }
 
+/// Do vectors come with what 16 bits leave of them? Of a few tokens of one sequence, so that what is verified together
+/// is, but for the order of sums, what single steps would give.
+static inline bool wt__gpu_in_two_parts(const wt_llm_session *s, wt_dtype type)
+{
+    return s->is_prompt && !s->exact_guesses && !s->rough_guesses && s->n_tokens <= WT__LLM_ALIKE &&
+           type != WT_DTYPE_F32;
+}
+
 // ---- products of one vector (ops_cuda_vector.c)
 
 /// Is `w` times n vectors one of them?

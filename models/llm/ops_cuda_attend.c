@@ -133,6 +133,7 @@ void wt__gpu_attend(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
+    const wt_dtype type = wt__gpu_input_type(s, &s->llm->layers[layer].o, s->n_tokens);
     wt_llm_attend_args a = {.tokens = wt__gpu_tokens(p),
                             .cache = cache_of(p, layer),
                             .q = s->q,
@@ -145,7 +146,8 @@ void wt__gpu_attend(wt__pass *p, int layer)
                             .n_splits = 1,
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
-                            .out_type = wt__gpu_type(wt__gpu_input_type(s, &s->llm->layers[layer].o, s->n_tokens))};
+                            .out_type = wt__gpu_type(type),
+                            .two_parts = wt__gpu_in_two_parts(s, type)};
     if (by_flash(s)) {
         flash(p, &a);
         return;

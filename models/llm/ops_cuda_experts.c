@@ -51,8 +51,8 @@ void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
     const wt_model_config *c = &s->llm->config;
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
     const int n_pairs = s->n_tokens * c->n_experts_used;
-    const bool grouped = n_pairs > 4 * c->n_experts && !wt__gpu_is_alike(s);
     const wt_dtype type = wt__gpu_input_type(s, &first->up, 0), inner = wt__gpu_input_type(s, &first->down, 0);
+    const bool grouped = n_pairs > 4 * c->n_experts && !wt__gpu_is_alike(s) && !wt__gpu_in_two_parts(s, type);
     const wt_llm_mix_args mix = {.chosen = s->chosen,
                                  .shares = s->shares,
                                  .offsets = s->gpu->offsets,

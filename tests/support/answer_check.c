@@ -38,8 +38,10 @@ void close_models(answer_fixture *f)
 
 void start_answer(answer_fixture *f, const wt_llm *draft, wt_sampler_config sampling, wt_generator_config config)
 {
-    const wt_llm_session_config sessions = {
-        .device = f->device, .n_positions = POSITIONS, .exact_guesses = f->exact_guesses};
+    const wt_llm_session_config sessions = {.device = f->device,
+                                            .n_positions = POSITIONS,
+                                            .exact_guesses = f->exact_guesses,
+                                            .rough_guesses = f->rough_guesses};
     assert_ok(wt_llm_session_create(f->llm, &sessions, &f->session));
     f->draft = NULL;
     if (draft) assert_ok(wt_llm_session_create(draft, &sessions, &f->draft));

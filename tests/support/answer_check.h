@@ -10,7 +10,7 @@ enum { POSITIONS = 300, ANSWER = 120, N_PROMPT = 24, VOCAB = 128 };
 typedef struct answer_fixture {
     wt_device *device;
     wt_llm *llm, *other; ///< the same shapes, other weights
-    bool exact_guesses;  ///< of the sessions that start_answer makes
+    bool exact_guesses, rough_guesses; ///< of the sessions that start_answer makes
     wt_llm_session *session, *draft;
     wt_sampler *sampler;
     wt_generator *generator;

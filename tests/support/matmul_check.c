@@ -133,7 +133,7 @@ static void make_part(bench *b, int k, uint64_t *seed)
     }
     if (p->bias) b->bias[k] = random_array(b, WT_DTYPE_F32, b->n_stack * rows, seed);
     b->y_stride[k] = rows + (p->strides ? PAD : 0);
-    const int64_t n_y = b->y_rows * b->y_stride[k];
+    const int64_t n_y = (p->two_parts && p->y != WT_DTYPE_F32 ? 2 : 1) * b->y_rows * b->y_stride[k];
     b->y[k] = p->add ? random_array(b, p->y, n_y, seed) : new_array(b, wt_dtype_bytes(p->y, n_y));
     send_array(b, &b->y[k]);
     b->args.parts[k] = (wt_matmul_part){
@@ -186,6 +186,21 @@ static void make_groups(bench *b, uint64_t *seed)
     send_array(b, &b->x_groups);
 }
 
+/// What rounding left of x: elements of 2^-8 its size, with which it becomes plain.
+static void make_low(bench *b, uint64_t *seed)
+{
+    const int64_t n = b->x_rows * b->x_stride;
+    const unsigned less = 8u << (b->p.x == WT_DTYPE_BF16 ? 7 : 10); // of the exponent
+    free_array(&b->x);
+    b->x = random_array(b, b->p.x, 2 * n, seed);
+    for (int64_t k = 0; k < n; k++) {
+        uint16_t *low = (uint16_t *)b->x.host + n + k;
+        *low = (uint16_t)(*low - less);
+        b->plain_x[k] = (float)(element_of(b->p.x, b->x.host, k) + element_of(b->p.x, b->x.host, n + k));
+    }
+    send_array(b, &b->x);
+}
+
 void make_bench(bench *b, wt_device *device, const problem *p)
 {
     uint64_t seed = 7;
@@ -200,6 +215,7 @@ void make_bench(bench *b, wt_device *device, const problem *p)
     b->x = random_array(b, p->x, b->x_rows * b->x_stride, &seed);
     b->plain_x = floats_of(p->x, &b->x, b->x_rows * b->x_stride);
     if (p->x == WT_DTYPE_F4) make_groups(b, &seed);
+    if (p->two_parts) make_low(b, &seed);
     if (p->x_scales) b->x_scales = random_array(b, WT_DTYPE_F32, b->y_rows, &seed);
     if (p->tensor_scale) b->tensor_scale = random_array(b, WT_DTYPE_F32, 1, &seed);
     b->args = (wt_matmul_args){.n_parts = b->p.n_parts,
@@ -213,6 +229,7 @@ void make_bench(bench *b, wt_device *device, const problem *p)
                                .activation = p->activation,
                                .gated = p->gated,
                                .add = p->add,
+                               .two_parts = p->two_parts,
                                .n_batches = p->n_batches};
     for (int k = 0; k < b->p.n_parts; k++) make_part(b, k, &seed);
     if (p->n_experts) make_experts(b, &seed);
@@ -338,8 +355,11 @@ static void check_element(const bench *b, int part, int64_t i, int64_t r, const 
             size += 2 * step_of(p->y) / share_of(p) * fabs(want); // the library's sums in 16 bits
     }
     if (p->add) want += element_of(p->y, before, k);
-    const double got = element_of(p->y, b->y[part].host, k);
-    const double bound = (1.2 * share_of(p)) * size + step_of(p->y) * fabs(want) + 1e-6;
+    const bool low = p->two_parts && p->y != WT_DTYPE_F32;
+    const double got = element_of(p->y, b->y[part].host, k) +
+                       (low ? element_of(p->y, b->y[part].host, k + b->y_rows * b->y_stride[part]) : 0);
+    const double step = low ? step_of(p->y) * step_of(p->y) : step_of(p->y);
+    const double bound = (1.2 * share_of(p)) * size + step * fabs(want) + 1e-6;
     if (!(fabs(got - want) <= bound))
         fail_msg("part %d, y[%lld][%lld] is %.9g, want %.9g within %.2g: %s %d x %d, m %d, x %s, y %s, packing %d, "
                  "scaling %d, group %d",

@@ -20,6 +20,7 @@ typedef struct problem {
     bool zeros, tensor_scale;
     wt_dtype x, y;
     bool x_scales;
+    bool two_parts;       ///< x, and y of 16 bits
     int rows, columns, m; ///< rows of part 0; further parts have 5 more each, of a gated product as many
     int n_parts;          ///< 0 = 1
     bool gated, bias, add, strides;

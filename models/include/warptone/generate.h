@@ -107,6 +107,8 @@ typedef struct wt_generator_config {
     int n_guesses;         ///< tokens guessed a step, 1 .. 16; 0 = 5
     int n_draft_layers;    ///< of WT_STRATEGY_EARLY; 0 = a quarter of the model's
     bool keep_guessing;    ///< also when it does not pay
+    float doubt; ///< most probable tokens that lead by less (wt_llm_verify_greedy) are decided by single steps; 0 =
+                 ///< those by which verified guesses may differ from them: on the CPU, and with exact_guesses, none
     /// Gets each token, in the thread of run; false ends the answer. NULL = none.
     bool (*on_token)(void *user, const wt_generated *token);
     /// Asked there too, between steps and between batches of the prompt; false ends the answer. NULL = none.
@@ -124,6 +126,9 @@ typedef struct wt_generation {
     int n_steps;              ///< of the model after the prompt
     int n_guessed, n_correct; ///< tokens
     int n_switched_off;       ///< times
+    int n_doubtful;           ///< tokens that single steps decided, though guesses had been verified before them
+    int n_repeated;           ///< such steps, of tokens that had been verified already
+    int n_differing;          ///< tokens told before that these would not have chosen: none has been met
     int n_dropped;            ///< tokens of prompt and answer, by n_keep
 } wt_generation;
 

@@ -86,6 +86,10 @@ typedef struct wt_llm_session_config {
     /// faster, and a guess may be taken for another where two tokens are almost as probable. On the CPU it is always
     /// so.
     bool exact_guesses;
+    /// [GPU] Vectors of tokens that are verified together are rounded to 16 bits, which is faster, and 16 tokens come
+    /// together instead of 8. By default they have 16 bits more, so that logits differ from those of single steps by
+    /// little more than the order of sums. With exact_guesses it means nothing.
+    bool rough_guesses;
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
@@ -273,9 +277,11 @@ void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pi
 WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
 
 /// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
-/// is not a number: a GPU chooses it and leaves the logits where they are. wt_llm_logits has none afterwards. Errors:
-/// those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next);
+/// is not a number: a GPU chooses it and leaves the logits where they are. `leads` [n], NULL = not wanted: how far its
+/// logit is above the second, as a part of what it is above the lowest finite one. wt_llm_logits has none afterwards.
+/// Errors: those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next,
+                                          float *leads);
 
 /// The same with the token that `sampler` chooses after each of them, if ids[1] .. ids[n - 1] are what it chose before.
 /// The sampler stays as it is: whoever takes tokens of `next` calls wt_sampler_took for each. Errors: also

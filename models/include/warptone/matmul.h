@@ -93,6 +93,9 @@ typedef struct wt_matmul_args {
     wt_activation activation;
     bool gated;   ///< two parts of equal shape: see above
     bool add;     ///< y += instead of y =
+    /// What 16 bits left of x lies behind its m rows (with experts m / x_repeat) as as many more, and belongs to it; y
+    /// of 16 bits and norm_after.out are written so. For up to 8 rows, or experts, of 16 bits; not with `add` to them.
+    bool two_parts;
     bool overlap; ///< what is queued before does not write the matrices: few rows of x may begin to read them early
 
     int n_batches;                          ///< as many products with the matrices of a stack; 0 = one
