@@ -99,7 +99,7 @@ static void bands_and_coefficients_have_their_norms(void **state)
         assert_rows(array_of(state, options, 0), want, 40);
     }
     for (int type = 1; type <= 3; type++) {
-        char options[64];
+        char options[80];
         wt_mfcc *mfcc;
         const wt_mfcc_config config = {.mel = {.n_samples = N,
                                                .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true},
