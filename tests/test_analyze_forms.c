@@ -328,7 +328,7 @@ static void whole_signals_are_bounded(void **state)
 
 static void what_has_no_meaning_is_refused(void **state)
 {
-    static const char *const cases[][2] = {
+    static const analyze_refusal cases[] = {
         {"-f median --kernel 0", "option --kernel is \"0\", want an integer in 1.."},
         {"-f median_spectrogram --kernel-bins 0", "option --kernel-bins is \"0\", want an integer in 1.."},
         {"-f hpss --kernel 2000", "want 1..1023"},
@@ -344,14 +344,7 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f fft --format png", "fft has no time, png draws what changes with it: want csv or json"},
         {"-f fft,rms --format csv", "csv holds one table, fft and rms make two"},
     };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        char arguments[512];
-        snprintf(arguments, sizeof arguments, "--backend cpu %s '%%s' '%%s'", cases[k][0]);
-        const int code = analyze_runf(arguments, input, test_path(state, "refused.npz"));
-        if (code != 2) fail_msg("%s: exit code %d: %s", cases[k][0], code, analyze_out);
-        if (!strstr(analyze_out, cases[k][1]))
-            fail_msg("%s: \"%s\", want \"%s\"", cases[k][0], analyze_out, cases[k][1]);
-    }
+    analyze_assert_refused(state, input, cases, sizeof cases / sizeof *cases);
 }
 
 int main(void)

@@ -8,27 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct refusal {
-    const char *options, *sentence;
-} refusal;
-
-static void assert_refused(void **state, const refusal *cases, int n_cases)
-{
-    for (int k = 0; k < n_cases; k++) {
-        char arguments[512];
-        snprintf(arguments, sizeof arguments, "--backend cpu %s '%%s' '%%s'", cases[k].options);
-        const int code = analyze_runf(arguments, test_path(state, "in.wav"), test_path(state, "out.npz"));
-        const bool of_file = strstr(cases[k].sentence, "cannot be opened") != NULL; // else of the command line
-        if (code != (of_file ? 1 : 2)) fail_msg("%s: exit code %d: %s", cases[k].options, code, analyze_out);
-        if (!strstr(analyze_out, cases[k].sentence))
-            fail_msg("%s: \"%s\", want \"%s\"", cases[k].options, analyze_out, cases[k].sentence);
-        assert_int_equal(test_folder_count(state, "out.npz"), 0);
-    }
-}
-
 static void zero_is_not_left_out(void **state)
 {
-    static const refusal cases[] = {
+    static const analyze_refusal cases[] = {
         {"-f yin --fmin 0", "--fmin 0: yin wants a lowest frequency above 0"},
         {"-f pyin --fmin -0", "--fmin 0: pyin wants"},
         {"-f mel,cqt --fmin 0", "--fmin 0: cqt wants"},
@@ -80,12 +62,12 @@ static void zero_is_not_left_out(void **state)
         {"-f denoise --max-cut 0", "option --max-cut is \"0\""},
         {"-f echo_cancel --tail 0", "option --tail is \"0\""},
     };
-    assert_refused(state, cases, sizeof cases / sizeof *cases);
+    analyze_assert_refused(state, test_path(state, "in.wav"), cases, sizeof cases / sizeof *cases);
 }
 
 static void what_an_effect_lacks_is_told(void **state)
 {
-    static const refusal cases[] = {
+    static const analyze_refusal cases[] = {
         {"-f filter", "a filter with --band low wants --edges HZ, 0 are given"},
         {"-f filter --edges 300 --band pass", "a filter with --band pass wants --edges HZ,HZ, 1 are given"},
         {"-f filter --edges 20000", "--edges 20000 Hz at 22050 Hz, want ascending between 0 and 11025"},
@@ -123,7 +105,7 @@ static void what_an_effect_lacks_is_told(void **state)
         {"-f rms_delta,rms_delta", "feature \"rms_delta\" is named twice"},
         {"-f filter,agc --edges 100 --format wav", "wav holds audio, want one feature that makes signals"},
     };
-    assert_refused(state, cases, sizeof cases / sizeof *cases);
+    analyze_assert_refused(state, test_path(state, "in.wav"), cases, sizeof cases / sizeof *cases);
 }
 
 static void zero_that_means_something_is_taken(void **state)

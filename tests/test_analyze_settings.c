@@ -179,7 +179,7 @@ static void components_are_found_in_three_ways(void **state)
 
 static void what_has_no_meaning_is_refused(void **state)
 {
-    static const char *const cases[][2] = {
+    static const analyze_refusal cases[] = {
         {"-f stft --window x",
          "--window \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or rectangular"},
         {"-f stft --window kaiser", "--window kaiser wants --window-parameter X"},
@@ -193,14 +193,7 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f mfcc --lifter -1", "option --lifter is \"-1\""},
         {"-f nmf --solver x", "--solver \"x\", want cd, multiplicative or multiplicative_kl"},
     };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        char arguments[512];
-        snprintf(arguments, sizeof arguments, "--backend cpu %s '%%s' '%%s'", cases[k][0]);
-        const int code = analyze_runf(arguments, input, test_path(state, "refused.npz"));
-        if (code != 2) fail_msg("%s: exit code %d: %s", cases[k][0], code, analyze_out);
-        if (!strstr(analyze_out, cases[k][1]))
-            fail_msg("%s: \"%s\", want \"%s\"", cases[k][0], analyze_out, cases[k][1]);
-    }
+    analyze_assert_refused(state, input, cases, sizeof cases / sizeof *cases);
 }
 
 int main(void)

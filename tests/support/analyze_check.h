@@ -26,6 +26,13 @@ npy analyze_array_of(void **state, const char *options, const char *input, int k
 /// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
 void analyze_assert_turned(npy a, const float *want, size_t rows, size_t columns);
 
+typedef struct analyze_refusal {
+    const char *options, *sentence;
+} analyze_refusal;
+
+/// Each is refused on the CPU with a sentence that holds this one, and leaves no file.
+void analyze_assert_refused(void **state, const char *input, const analyze_refusal *cases, int n_cases);
+
 typedef struct analyze_case {
     const char *feature; ///< and its options
     double bound;        ///< of the peak
