@@ -12,15 +12,6 @@
 
 // ---- of frames
 
-wt_status analyze_power(const analyze_signal *s, analyze_result *r)
-{
-    analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, WT_STFT_POWER, false, &x);
-    if (!status) status = analyze_add_turned(r, &analyze_like.power, x.values, x.n_frames, x.bins);
-    analyze_spectra_free(&x);
-    return status;
-}
-
 /// Angles of complex numbers [count], in place of them or elsewhere. What rounding decides would differ from backend to
 /// backend: bins below 1e-10 are 0, and real ones have pi, not -pi. `in` may be `out`.
 static void angles_of(const float *in, int64_t count, float *out)
@@ -119,23 +110,6 @@ enum { ROOM_OUT = 1 }; // behind the spectra's
 
 static int64_t bins_of(const analyze_batch *b) { return analyze_n_fft(b->signal.options) / 2 + 1; }
 
-static wt_status give_spectra(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
-                              const wt_buffer *spectra, int64_t n_frames)
-{
-    const void *data;
-    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)(n_frames * bins_of(b));
-    wt_status status = analyze_fetch(b, spectra, bytes, &data);
-    return status ? status : analyze_give(b, parts, like, data, bins_of(b), n_frames, true);
-}
-
-wt_status analyze_gpu_power(const analyze_batch *b, analyze_result *parts)
-{
-    wt_buffer *spectra;
-    int64_t n_frames;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, false, &spectra, &n_frames);
-    return status ? status : give_spectra(b, parts, &analyze_like.power, spectra, n_frames);
-}
-
 wt_status analyze_gpu_phase(const analyze_batch *b, analyze_result *parts)
 {
     wt_buffer *spectra;
@@ -166,10 +140,13 @@ static wt_status decibels_on_gpu(const analyze_batch *b, analyze_result *parts, 
     wt_buffer *spectra;
     int64_t n_frames;
     void *plan;
+    const void *data;
     wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, true, &spectra, &n_frames);
+    const size_t bytes = status ? 0 : sizeof(float) * (size_t)b->n_signals * (size_t)(n_frames * bins_of(b));
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_db, destroy_db}, !limited, &plan);
     if (!status) status = wt_db_enqueue(plan, b->signal.place->stream, spectra, 0, spectra, 0);
-    return status ? status : give_spectra(b, parts, &analyze_like.spectrogram_db, spectra, n_frames);
+    if (!status) status = analyze_fetch(b, spectra, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.spectrogram_db, data, bins_of(b), n_frames, true);
 }
 
 wt_status analyze_gpu_bins_db(const analyze_batch *b, analyze_result *parts) { return decibels_on_gpu(b, parts, false); }

@@ -74,6 +74,11 @@ wt_status analyze_gpu_spectrogram(const analyze_batch *b, analyze_result *parts)
     return add_spectra(b, parts, &analyze_like.spectrogram, WT_STFT_MAGNITUDE);
 }
 
+wt_status analyze_gpu_power(const analyze_batch *b, analyze_result *parts)
+{
+    return add_spectra(b, parts, &analyze_like.power, WT_STFT_POWER);
+}
+
 static wt_status add_frames(const analyze_batch *b, analyze_result *parts, wt_stft_output output)
 {
     wt_buffer *spectra;

@@ -59,13 +59,29 @@ void analyze_hush(float *magnitudes, int64_t count)
         if (magnitudes[k] < 1e-10f) magnitudes[k] = 0;
 }
 
-wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
+static wt_status add_spectra(const analyze_signal *s, analyze_result *r, const analyze_array *like,
+                             wt_stft_output output)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, false, &x);
-    if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
+    wt_status status = analyze_spectra_make(s, output, false, &x);
+    if (!status) status = analyze_add_turned(r, like, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
+}
+
+wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
+{
+    return add_spectra(s, r, &analyze_like.stft, WT_STFT_COMPLEX);
+}
+
+wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
+{
+    return add_spectra(s, r, &analyze_like.spectrogram, WT_STFT_MAGNITUDE);
+}
+
+wt_status analyze_power(const analyze_signal *s, analyze_result *r)
+{
+    return add_spectra(s, r, &analyze_like.power, WT_STFT_POWER);
 }
 
 static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squares)
@@ -82,15 +98,6 @@ static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squa
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r) { return frames_of(s, r, false); }
 
 wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) { return frames_of(s, r, true); }
-
-wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
-{
-    analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, false, &x);
-    if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
-    analyze_spectra_free(&x);
-    return status;
-}
 
 // ---- mel
 
