@@ -79,7 +79,7 @@ static bool is_the_only_one(const wt_chain *chain, int k)
 }
 
 // A node's way for short blocks in line, where the text is its chain's own: a voice takes a fifth less clocks than by
-// calls (bench/RESULTS.md), for what the compiler knows of one node it knows of the next.
+// calls (bench/TRIED.md), for what the compiler knows of one node it knows of the next.
 static bool has_quick(const wt_chain *chain, int k, bool in_shared)
 {
     return in_shared && chain->nodes[k].type->flags & WT_NODE_CUDA_QUICK && is_the_only_one(chain, k);
