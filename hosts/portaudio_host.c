@@ -39,6 +39,7 @@ typedef struct portaudio_host {
     atomic_ullong n_xruns, n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow;
     atomic_bool lost, running, has_thread;
     pthread_t thread; ///< of the callback, valid behind has_thread (release)
+    live_processor processor;
     // the watcher
     pthread_t watcher;
     pthread_mutex_t lock;
@@ -285,6 +286,7 @@ static wt_status portaudio_host_open(const audio_host_config *config, audio_host
     h->base.type = &portaudio_host_type;
     h->call = config->callbacks;
     h->block_frames = config->block_frames;
+    h->processor = config->processor;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -306,7 +308,7 @@ static wt_status portaudio_host_open(const audio_host_config *config, audio_host
 static void *watch(void *user)
 {
     portaudio_host *h = user;
-    bool gone = false;
+    bool gone = false, placed = false;
     pthread_mutex_lock(&h->lock);
     while (!h->stopping && !gone) {
         struct timespec until;
@@ -315,6 +317,9 @@ static void *watch(void *user)
         if (until.tv_nsec >= 1000000000L) until.tv_sec++, until.tv_nsec -= 1000000000L;
         pthread_cond_timedwait(&h->wake, &h->lock, &until);
         gone = !h->stopping && h->pa->Pa_IsStreamActive(h->stream) != 1;
+        if (placed || gone || !atomic_load_explicit(&h->has_thread, memory_order_acquire)) continue;
+        live_processor_place(&h->processor, h->thread, true);
+        placed = true;
     }
     pthread_mutex_unlock(&h->lock);
     if (!gone) return NULL;
@@ -347,6 +352,7 @@ static void portaudio_host_stop(audio_host *host)
 static wt_status portaudio_host_start(audio_host *host)
 {
     portaudio_host *h = (portaudio_host *)host;
+    atomic_store(&h->has_thread, false); // of an earlier start: it has ended
     quiet_begin();
     const PaError error = h->pa->Pa_StartStream(h->stream);
     quiet_end();
