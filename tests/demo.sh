@@ -24,4 +24,4 @@ echo
 echo "what is in the orchestra: bands, notes and beats:"
 build/warptone analyze -f mel,chroma_cqt,beats tests/data/hungarian-dance-5.flac $out/dance.png
 echo
-echo "listen to the .wav files in $out and to $out/mastered beside tests/data, look at $out/voice.png and $out/dance.png"
+echo "listen to $out/*.wav and $out/mastered beside tests/data, look at $out/voice.png and $out/dance.png"
