@@ -36,6 +36,18 @@ static const wt_model_config many_tiles = {.n_heads = 4, .n_kv_heads = 2, .d_hea
 /// Gate and up are 1920 tiles: on 124 processors 15 for each of 128 blocks.
 static const wt_model_config even_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 288, .d_ff = 15360};
 
+/// Experts of one token (kernels/llm/llm_experts.cu): more shares of columns than warps, the last of each short; two
+/// passes over gate and up; rows that are no whole tiles, of fewer shares than warps. The router in two blocks, in one
+/// that takes two turns of columns, and with rows to spare.
+static const wt_model_config experts[] = {
+    {.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 256, .d_ff_expert = 1352, .n_experts = 12,
+     .n_experts_used = 4, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 4352, .d_ff_expert = 360, .n_experts = 8,
+     .n_experts_used = 2, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 104, .d_ff_expert = 48, .n_experts = 5,
+     .n_experts_used = 5},
+};
+
 // ---- the same on both
 
 static void feed(llm_pair *p, int n, int first, const char *what)
@@ -124,7 +136,8 @@ static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_q
     llm_model_make(&m, shape, dtype);
     assert_ok(wt_llm_quantize(&m.llm, kind, NULL, NULL));
     open_both(&p, &m, WT_DTYPE_F32, on);
-    const bool many = shape->d_ff < 4096 && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
+    const bool is_small = shape->d_ff < 4096 && shape->d_model < 4096;
+    const bool many = is_small && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
     for (int k = 0; k < (many ? MANY_SINGLES : N_SINGLES); k++) feed(&p, 1, k * 11, "a token");
     print_message("one by one, rows of %4d, %-5s kind %d: %.1e of the largest logit\n", shape->d_ff,
                   wt_dtype_name(dtype), kind, p.worst);
@@ -145,6 +158,16 @@ static void single_tokens_have_whole_vectors(void **state)
             check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
         check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
+}
+
+static void single_tokens_have_whole_vectors_for_experts(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof experts / sizeof *experts; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check_singles(&experts[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
+    check_singles(&experts[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, FEW);
 }
 
 static void few_processors_finish_many_tiles(void **state)
@@ -388,6 +411,7 @@ int main(void)
                                        cmocka_unit_test(few_processors_finish_many_tiles),
                                        cmocka_unit_test(three_sessions_give_the_same),
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors)};
+                                       cmocka_unit_test(single_tokens_have_whole_vectors),
+                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

@@ -167,8 +167,17 @@ typedef struct wt_llm_stream_args {
         n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
     unsigned *cleared; ///< [n_cleared] words that become WT_LLM_NOT_THERE, for the launch after this to write; or NULL
     int n_cleared;
-    int is_awaited; ///< the launch after this awaits `out`
+    int is_awaited; ///< the launch after this awaits `out`, or comes to know the choice of experts
+
+    // Of the experts that are chosen for one vector: gate and up of each, [rows][columns] as `m` says of one, `out`
+    // [n_used][rows]; or down, of which n_shares times `each` cover the columns of one, and x [n_used][columns].
+    const int *chosen;   ///< [n_used], at most WT_LLM_STREAM_EXPERTS
+    const float *shares; ///< [n_used]
+    long long next[2];   ///< bytes from an expert's matrix to that of the next one, of each part
+    int n_used, n_shares;
 } wt_llm_stream_args;
+
+#define WT_LLM_STREAM_EXPERTS 32 ///< a lane each
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 
@@ -270,6 +279,18 @@ typedef struct wt_llm_choose_args {
     float *shares;       ///< [n_tokens][n_used]
     int n_tokens, n_experts, n_used, normalise;
 } wt_llm_choose_args;
+
+/// The same of one token, with RMSNorm and the router before. Rows of 16 bytes and multiples.
+typedef struct wt_llm_route_args {
+    wt_llm_choose_args choose;
+    const void *router; ///< [n_experts][width] of `type`
+    const float *x, *norm_weight;
+    float *routes; ///< those of `choose`
+    int *arrived;  ///< [1] 0 before and after
+    float eps;
+    int width, type;
+} wt_llm_route_args;
+#define WT_LLM_ROUTE_ROWS 8 ///< of a block
 
 /// Tokens to the experts they chose, and back.
 typedef struct wt_llm_mix_args {

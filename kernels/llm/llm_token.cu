@@ -4,6 +4,8 @@
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same bits
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
+//   llm_route    the same of one token, with its norm and the router before: a block has 8 rows of that, and a lane the
+//                same columns of all of them; the last block done chooses
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
@@ -174,15 +176,13 @@ extern "C" __global__ void __launch_bounds__(256, 4) llm_norm_many(const __grid_
     }
 }
 
-// Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0.
-extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
+// A token's, by a warp. Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0. `p`:
+// [n_experts] of shared memory.
+static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
 {
-    let_next_begin();
-    wait_for_earlier();
-    extern __shared__ float p[];
-    const int lane = threadIdx.x, n = a.n_experts;
-    const float *routes = a.routes + (long long)blockIdx.x * n;
-    const long long at = (long long)blockIdx.x * a.n_used;
+    const int lane = threadIdx.x % 32, n = a.n_experts;
+    const float *routes = a.routes + (long long)token * n;
+    const long long at = (long long)token * a.n_used;
     float most = routes[0], total = 0, kept = 0;
     for (int e = lane; e < n; e += 32) most = fmaxf(most, routes[e]);
     for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
@@ -215,6 +215,92 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constan
     __syncwarp();
     if (a.normalise && !lane)
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
+}
+
+extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
+{
+    let_next_begin();
+    wait_for_earlier();
+    extern __shared__ float p[];
+    choose(a, blockIdx.x, p);
+}
+
+#define ROUTER_ROWS    WT_LLM_ROUTE_ROWS
+#define ROUTER_COLUMNS 4096 // that it has at once, 16 a lane
+
+// Eight columns of a row, from a turn of them on; those of lanes beyond are read elsewhere and meet zeros.
+template <class T> static __device__ __forceinline__ pack<T, 8> load_8(const T *row, int column, int width)
+{
+    return *(const pack<T, 8> *)(row + (column < width ? column : 0));
+}
+
+template <class T>
+static __device__ __forceinline__ void load_router(const wt_llm_route_args &a, int from, pack<T, 8> (*w)[2])
+{
+    const int first = blockIdx.x * ROUTER_ROWS, column = from + threadIdx.x * 8;
+#pragma unroll
+    for (int r = 0; r < ROUTER_ROWS; r++)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            w[r][i] = load_8((const T *)a.router + (long long)min(first + r, a.choose.n_experts - 1) * a.width,
+                             column + i * ROUTER_COLUMNS / 2, a.width);
+}
+
+// The block's rows of the router times the lane's columns of the vector, and what those have of its squares.
+template <class T> static __device__ __forceinline__ void multiply_router(const wt_llm_route_args &a, float *sums)
+{
+    pack<T, 8> w[ROUTER_ROWS][2];
+    load_router(a, 0, w);
+    wait_for_earlier();
+    for (int from = 0; from < a.width; from += ROUTER_COLUMNS) {
+        if (from) load_router(a, from, w);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int column = from + threadIdx.x * 8 + i * ROUTER_COLUMNS / 2;
+            const pack<float, 8> x = load_8(a.x, column, a.width), norm = load_8(a.norm_weight, column, a.width);
+#pragma unroll
+            for (int k = 0; k < 8; k++) {
+                const float at = column < a.width ? x.at[k] : 0;
+                sums[ROUTER_ROWS] += at * at;
+#pragma unroll
+                for (int r = 0; r < ROUTER_ROWS; r++) sums[r] += widen(w[r][i].at[k]) * (at * norm.at[k]);
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_route(const __grid_constant__ wt_llm_route_args a)
+{
+    extern __shared__ float p[];
+    __shared__ float of_warps[8][ROUTER_ROWS + 1];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, expert = blockIdx.x * ROUTER_ROWS + lane;
+    float sums[ROUTER_ROWS + 1] = {};
+    let_next_begin();
+    if (a.type == WT_LLM_F32) multiply_router<float>(a, sums);
+    if (a.type == WT_LLM_F16) multiply_router<f16>(a, sums);
+    if (a.type == WT_LLM_BF16) multiply_router<bf16>(a, sums);
+#pragma unroll
+    for (int r = 0; r <= ROUTER_ROWS; r++) {
+        sums[r] = warp_sum(sums[r]);
+        if (!lane) of_warps[warp][r] = sums[r];
+    }
+    __syncthreads();
+    if (warp) return;
+    float sum = 0, squares = 0;
+    for (int k = 0; k < 8; k++) {
+        sum += of_warps[k][min(lane, ROUTER_ROWS)];
+        squares += of_warps[k][ROUTER_ROWS];
+    }
+    if (lane < ROUTER_ROWS && expert < a.choose.n_experts)
+        a.routes[expert] = sum / sqrtf(squares / (float)a.width + a.eps);
+    __threadfence(); // a block's are written before it is counted
+    __syncwarp();
+    int place = lane ? 0 : atomicAdd(a.arrived, 1);
+    place = __shfl_sync(ALL, place, 0);
+    if (place != (int)gridDim.x - 1) return;
+    __threadfence();
+    if (!lane) *a.arrived = 0;
+    choose(a.choose, 0, p);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)

@@ -41,6 +41,7 @@ typedef enum wt__llm_kernel {
     WT__LLM_NORM,
     WT__LLM_NORM_MANY,
     WT__LLM_CHOOSE,
+    WT__LLM_ROUTE,
     WT__LLM_GROUP,
     WT__LLM_GATHER,
     WT__LLM_MIX,
@@ -54,7 +55,8 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND_ONE = WT__LLM_ATTEND_16 + 4, ///< likewise
     WT__LLM_MATVEC = WT__LLM_ATTEND_ONE + 4, ///< of F32, F16, BF16
     WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows, then of awaited vectors
-    WT__N_LLM_KERNELS = WT__LLM_STREAM + 6,
+    WT__LLM_EXPERTS = WT__LLM_STREAM + 6,   ///< gate and up of F16, BF16, then down; NULL without experts
+    WT__N_LLM_KERNELS = WT__LLM_EXPERTS + 4,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens; drawn ones and what is told of them; or the logits of tokens that
@@ -89,7 +91,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 9,
+    WT__N_LLM_MODULES = 10,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS

@@ -13,11 +13,54 @@ static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__li
     return all;
 }
 
-static void route(wt__pass *p, const wt__layer *w)
+static wt_llm_choose_args choice_of(const wt_llm_session *s)
+{
+    const wt_model_config *c = &s->llm->config;
+    return (wt_llm_choose_args){.routes = s->routes,
+                                .chosen = s->chosen,
+                                .shares = s->shares,
+                                .n_tokens = s->n_tokens,
+                                .n_experts = c->n_experts,
+                                .n_used = c->n_experts_used,
+                                .normalise = c->norm_expert_weights};
+}
+
+/// Are a token's norm, router and choice one launch?
+static bool routes_at_once(const wt_llm_session *s, const wt__layer *w)
+{
+    const wt_dtype t = w->router.weight.dtype;
+    return s->n_tokens == 1 && !s->exact_guesses && s->llm->config.d_model % 8 == 0 && !w->ffn_norm.bias &&
+           !w->router.bias && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
+}
+
+static void route_at_once(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
+    const wt_llm_route_args a = {.choose = choice_of(s),
+                                 .router = w->router.weight.data,
+                                 .x = s->x,
+                                 .norm_weight = w->ffn_norm.weight,
+                                 .routes = s->routes,
+                                 .arrived = s->gpu->arrived,
+                                 .eps = (float)c->norm_eps,
+                                 .width = c->d_model,
+                                 .type = wt__gpu_type(w->router.weight.dtype)};
+    wt__gpu_launch(p, WT__LLM_ROUTE,
+                   (wt_launch){.grid = {(c->n_experts + WT_LLM_ROUTE_ROWS - 1) / WT_LLM_ROUTE_ROWS},
+                               .block = {WT__GPU_THREADS},
+                               .shared_bytes = sizeof(float) * (size_t)c->n_experts},
+                   &a, sizeof a);
+}
+
+static void route(wt__pass *p, const wt__layer *w)
+{
+    const wt_llm_session *s = p->s;
     const int n = s->n_tokens;
+    if (routes_at_once(s, w)) {
+        route_at_once(p, w);
+        return;
+    }
     if (wt__gpu_by_vector(s, &w->router, n)) {
         const wt_llm_part part = wt__gpu_vector_part(&w->router, s->routes);
         wt__gpu_multiply_vector(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x},
@@ -32,19 +75,14 @@ static void route(wt__pass *p, const wt__layer *w)
                                               .y_dtype = WT_DTYPE_F32,
                                               .m = wt__gpu_batch_rows(s)});
     }
-    const wt_llm_choose_args choose = {.routes = s->routes,
-                                       .chosen = s->chosen,
-                                       .shares = s->shares,
-                                       .n_tokens = n,
-                                       .n_experts = c->n_experts,
-                                       .n_used = c->n_experts_used,
-                                       .normalise = c->norm_expert_weights};
+    const wt_llm_choose_args choose = choice_of(s);
     wt__gpu_launch(p, WT__LLM_CHOOSE,
-                   (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)c->n_experts},
+                   (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)choose.n_experts},
                    &choose, sizeof choose);
 }
 
-/// Few tokens: each row of an expert is read for each token that chose it. Many: tokens stand together by expert.
+/// One token, weights of 16 bits: by llm_stream's kernels. Few tokens: each row of an expert is read for each token that
+/// chose it. Many: tokens stand together by expert.
 void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
@@ -67,6 +105,10 @@ void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
                                  .d_model = c->d_model,
                                  .type = wt__gpu_type(type)};
     route(p, w);
+    if (wt__gpu_streams_experts(s, w)) {
+        wt__gpu_stream_experts(p, w);
+        return;
+    }
     wt__gpu_normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
     if (grouped) {
         wt__gpu_launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &mix, sizeof mix);
