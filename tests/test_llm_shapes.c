@@ -371,6 +371,60 @@ static void verified_tokens_are_near_single_ones(void **state)
             }
 }
 
+/// Tokens that follow a prompt, the most probable one after each and what it leads by: verified `together` at a time.
+static void lead_all(wt_llm_session *s, const int32_t *ids, int n, int together, int32_t *next, float *leads)
+{
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (int k = 0; k < n; k += together)
+        assert_ok(wt_llm_verify_greedy(s, ids + k, together, next + k, leads + k));
+    assert_ok(wt_llm_session_restore(s, at));
+}
+
+/// Verified tokens take the experts that single ones take, and then the same token comes next, unless a router or the
+/// logits are in doubt; what logits lead by is never less than what is told.
+static void routers_that_nearly_tie_are_in_doubt(void **state)
+{
+    enum { N = 96, TOGETHER = 8, BEFORE = 24 };
+    static float logits[TOGETHER][VOCAB], leads[2][N];
+    int32_t ids[BEFORE + N], next[2][N];
+    int n_alike = 0, n_routers = 0;
+    (void)state;
+    skip_without_gpu();
+    for (int k = 0; k < BEFORE + N; k++) ids[k] = k * 37 % VOCAB;
+    for (size_t e = 0; e < sizeof experts / sizeof *experts; e++) {
+        llm_model m;
+        wt_device *device;
+        wt_llm_session *s;
+        llm_model_make(&m, &experts[e], WT_DTYPE_BF16);
+        assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device));
+        assert_ok(wt_llm_session_create(
+            &m.llm,
+            &(wt_llm_session_config){.device = device, .n_positions = N_POSITIONS, .kv_type = WT_DTYPE_F16}, &s));
+        assert_ok(wt_llm_prefill(s, ids, BEFORE));
+        lead_all(s, ids + BEFORE, N, 1, next[0], leads[0]);
+        lead_all(s, ids + BEFORE, N, TOGETHER, next[1], leads[1]);
+        int k = 0;
+        for (; k < N && leads[1][k] >= wt__llm_doubt(s); k++) {
+            assert_int_equal(next[0][k], next[1][k]);
+            assert_true(fabsf(leads[0][k] - leads[1][k]) < wt__llm_doubt(s) / 2);
+        }
+        n_alike += k;
+        assert_ok(wt_llm_verify(s, ids + BEFORE, TOGETHER, logits[0]));
+        for (k = 0; k < TOGETHER; k++) {
+            float lead;
+            assert_int_equal(wt__llm_most_probable(logits[k], VOCAB, &lead), next[1][k]);
+            assert_true(leads[1][k] <= lead + 1e-6f);
+            n_routers += leads[1][k] < lead - 1e-3f;
+        }
+        print_message("%d experts: %d of %d tokens, then one in doubt\n", experts[e].n_experts, n_alike, N);
+        wt_llm_session_destroy(s);
+        wt_device_close(device);
+        llm_model_free(&m);
+    }
+    assert_true(n_alike > 0);
+    assert_true(n_routers > 0);
+}
+
 /// Of the third of three, attention's parts are added by the last block instead of all.
 static void three_sessions_give_the_same(void **state)
 {
@@ -405,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps),
                                        cmocka_unit_test(verified_tokens_are_near_single_ones),
+                                       cmocka_unit_test(routers_that_nearly_tie_are_in_doubt),
                                        cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(a_resize_may_cut_finer),
                                        cmocka_unit_test(there_may_be_more_blocks_than_processors),

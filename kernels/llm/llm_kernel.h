@@ -16,11 +16,12 @@
 /// One token of a batch.
 typedef struct wt_llm_token {
     int id, place, sequence; ///< place: its position in the sequence
-    float lead; ///< of one that llm_pick chose: of its logit over the second, as a part of the logits' range
+    float lead; ///< of the logit that llm_pick chose over the second, or of a router's last chosen one over the next,
+                ///< as parts of the logits' ranges: the least
 } wt_llm_token;
 
 typedef struct wt_llm_embed_args {
-    const wt_llm_token *tokens; ///< [n_tokens], a block each
+    wt_llm_token *tokens;       ///< [n_tokens], a block each; none of it is in doubt yet
     const void *embedding;      ///< [vocab_size][d_model]
     const void *positions;      ///< [..][d_model] learnt; NULL = none
     const float *frequencies;   ///< [n_sequences][half]
@@ -277,6 +278,7 @@ typedef struct wt_llm_choose_args {
     const float *routes; ///< [n_tokens][n_experts]
     int *chosen;         ///< [n_tokens][n_used]
     float *shares;       ///< [n_tokens][n_used]
+    wt_llm_token *tokens; ///< [n_tokens], whose leads become this one if it is less
     int n_tokens, n_experts, n_used, normalise;
 } wt_llm_choose_args;
 

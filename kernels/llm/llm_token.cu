@@ -28,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
     const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
+    if (!threadIdx.x) a.tokens[t].lead = 1;
     for (int k = threadIdx.x; k < d; k += 256) {
         float x = load(a.embedding, a.embedding_type, id * d + k);
         if (a.positions) x += load(a.positions, a.positions_type, token.place * d + k);
@@ -176,6 +177,12 @@ extern "C" __global__ void __launch_bounds__(256, 4) llm_norm_many(const __grid_
     }
 }
 
+static __device__ __forceinline__ float warp_max(float x)
+{
+    for (int step = 16; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
+    return x;
+}
+
 // A token's, by a warp. Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0. `p`:
 // [n_experts] of shared memory.
 static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
@@ -183,11 +190,16 @@ static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
     const int lane = threadIdx.x % 32, n = a.n_experts;
     const float *routes = a.routes + (long long)token * n;
     const long long at = (long long)token * a.n_used;
-    float most = routes[0], total = 0, kept = 0;
-    for (int e = lane; e < n; e += 32) most = fmaxf(most, routes[e]);
-    for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
+    float most = routes[0], least = most, total = 0, kept = 0;
+    for (int e = lane; e < n; e += 32) {
+        most = fmaxf(most, routes[e]);
+        least = fminf(least, routes[e]);
+    }
+    most = warp_max(most);
+    least = -warp_max(-least);
     for (int e = lane; e < n; e += 32) total += p[e] = expf(routes[e] - most);
     total = warp_sum(total);
+    int last = 0;
     for (int k = 0; k < a.n_used; k++) {
         float best = -2;
         int which = n;
@@ -211,8 +223,15 @@ static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
             a.shares[at + k] = best / total;
             p[which] = -1;
         }
+        last = which;
     }
     __syncwarp();
+    float next = least;
+    for (int e = lane; e < n; e += 32)
+        if (p[e] >= 0) next = fmaxf(next, routes[e]);
+    next = warp_max(next);
+    if (!lane && a.n_used < n && most > least)
+        a.tokens[token].lead = fminf(a.tokens[token].lead, (routes[last] - next) / (most - least));
     if (a.normalise && !lane)
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
 }
@@ -360,6 +379,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant
         if (k != (int)blockIdx.x) c = joined(c, {{best[k].x, __float_as_int(best[k].y)}, best[k].z, best[k].w});
     if (c.best.logit == -highest) c.best.id = -1;
     a.arrived[blockIdx.y] = 0;
-    a.tokens[blockIdx.y].lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
+    const float lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
+    a.tokens[blockIdx.y].lead = fminf(a.tokens[blockIdx.y].lead, lead);
     say_next(a.tokens + blockIdx.y, c.best.id, a.step, a.ring);
 }

@@ -343,6 +343,9 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
                      : wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
+    if (!status && n_logits && s->llm->config.n_experts) // what routers lead by
+        status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens,
+                                  sizeof(wt_llm_token) * (size_t)s->n_tokens);
     return status;
 }
 

@@ -41,7 +41,7 @@ static void embed(wt__pass *p)
 {
     const wt_llm_session *s = p->s;
     const wt_llm *m = s->llm;
-    const wt_llm_embed_args a = {.tokens = wt__gpu_tokens(p),
+    const wt_llm_embed_args a = {.tokens = (wt_llm_token *)wt__gpu_tokens(p),
                                  .embedding = m->embedding.data,
                                  .positions = m->positions.data,
                                  .frequencies = wt__gpu_io(p, s->gpu->frequencies_at),

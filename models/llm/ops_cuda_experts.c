@@ -13,12 +13,14 @@ static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__li
     return all;
 }
 
-static wt_llm_choose_args choice_of(const wt_llm_session *s)
+static wt_llm_choose_args choice_of(const wt__pass *p)
 {
+    const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     return (wt_llm_choose_args){.routes = s->routes,
                                 .chosen = s->chosen,
                                 .shares = s->shares,
+                                .tokens = (wt_llm_token *)wt__gpu_tokens(p),
                                 .n_tokens = s->n_tokens,
                                 .n_experts = c->n_experts,
                                 .n_used = c->n_experts_used,
@@ -37,7 +39,7 @@ static void route_at_once(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
-    const wt_llm_route_args a = {.choose = choice_of(s),
+    const wt_llm_route_args a = {.choose = choice_of(p),
                                  .router = w->router.weight.data,
                                  .x = s->x,
                                  .norm_weight = w->ffn_norm.weight,
@@ -75,7 +77,7 @@ static void route(wt__pass *p, const wt__layer *w)
                                               .y_dtype = WT_DTYPE_F32,
                                               .m = wt__gpu_batch_rows(s)});
     }
-    const wt_llm_choose_args choose = choice_of(s);
+    const wt_llm_choose_args choose = choice_of(p);
     wt__gpu_launch(p, WT__LLM_CHOOSE,
                    (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)choose.n_experts},
                    &choose, sizeof choose);
