@@ -22,7 +22,8 @@
 // choice. Gate and up of all of them are rows of one product; the vector is on its way to registers before the first
 // weights are asked for, which would be in its way. The launch after it comes when that is so, and knows the choice as
 // soon as it is there. Down's rows are those of all of them side by side, of each in so many parts of columns, a part a
-// warp and pass; a part's sums are multiplied with its expert's share.
+// warp and pass; a part's sums are multiplied with its expert's share, and the next pass's columns of the vector are
+// under way meanwhile.
 //
 // The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd
 // rows the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of
@@ -298,13 +299,22 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 
 // ---- all of it
 
-// The warp's first columns of a vector; none where that is NULL.
-static __device__ __forceinline__ void load_first(const float *vector, const share &own, eight *to)
+// The warp's first n columns of a vector, which are there from `from` on; none where there is no vector.
+static __device__ __forceinline__ void load_first(const float *from, int n, eight *to)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int k = 0; k < KEPT; k++)
-        to[k] = load_eight(vector + own.first + k * 256 + lane * 8, vector && k * 256 + lane * 8 < own.n);
+    for (int k = 0; k < KEPT; k++) to[k] = load_eight(from + k * 256 + lane * 8, k * 256 + lane * 8 < n);
+}
+
+static __device__ __forceinline__ void load_held(const wt_llm_matvec_args &a, const share &own, eight *to)
+{
+    load_first(vector_at(a, own), own.n, to);
+}
+
+static __device__ __forceinline__ void load_norm(const wt_llm_matvec_args &a, const share &own, eight *to)
+{
+    load_first(a.norm_weight + own.first, a.norm_weight ? own.n : 0, to);
 }
 
 // Times the norm's weights, if there are.
@@ -462,17 +472,17 @@ template <class T, int TEAM, kind KIND> static __device__ __forceinline__ void s
     const int member = warp % TEAM, team = warp / TEAM;
     eight kept[KEPT], held[KEPT];
     if (KIND == GATES) {
-        load_first(a.m.norm_weight, share_of<TEAM, KIND>(a, 0), kept);
+        load_norm(a.m, share_of<TEAM, KIND>(a, 0), kept);
         wait_for_earlier();
     }
     const choice chosen = load_choice<KIND>(a);
-    if (KIND == GATES) load_first(a.m.x, share_of<TEAM, KIND>(a, 0), held);
+    if (KIND == GATES) load_held(a.m, share_of<TEAM, KIND>(a, 0), held);
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM, KIND>(a, 0), chosen.expert};
     if (team < n_tiles) aim<KIND>(a, c);
 #pragma unroll 1 // this once: less code for the caches to hold
     for (int s = 0; s < n_stages - 1; s++) fetch<TEAM, KIND>(a, n_tiles, c, stages + s * STAGE);
     if (KIND == PLAIN || KIND == DOWNS) {
-        load_first(a.m.norm_weight, share_of<TEAM, KIND>(a, 0), kept);
+        load_norm(a.m, share_of<TEAM, KIND>(a, 0), kept);
         wait_for_earlier();
     }
     if (KIND == AWAITED) // a pass ahead: who begins earlier takes from those that it waits for
@@ -495,8 +505,11 @@ template <class T, int TEAM, kind KIND> static __device__ __forceinline__ void s
             const share own = share_of<TEAM, KIND>(a, pass);
             if (begin + pass && a.n_passes > 1) {
                 if (KIND == AWAITED) await(a, own, 0, kept);
-                take_vector<T, KIND == AWAITED, KIND == AWAITED>(a.m, own, kept, v);
+                take_vector<T, KIND == AWAITED || KIND == DOWNS, KIND == AWAITED || KIND == DOWNS>(
+                    a.m, own, KIND == DOWNS ? held : kept, v);
             }
+            if (KIND == DOWNS && a.n_passes > 1)
+                load_held(a.m, share_of<TEAM, KIND>(a, pass + 1 < a.n_passes ? pass + 1 : 0), held);
             const float factor = KIND == DOWNS ? __shfl_sync(ALL, chosen.share, own.slot) : 1;
             for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += WARPS / TEAM) {
                 float sums[2][4] = {};

@@ -312,13 +312,16 @@ extern "C" __global__ void __launch_bounds__(256) llm_route(const __grid_constan
     }
     if (lane < ROUTER_ROWS && expert < a.choose.n_experts)
         a.routes[expert] = sum / sqrtf(squares / (float)a.width + a.eps);
-    __threadfence(); // a block's are written before it is counted
+    if (gridDim.x > 1) {
+        __threadfence(); // a block's are written before it is counted
+        __syncwarp();
+        int place = lane ? 0 : atomicAdd(a.arrived, 1);
+        place = __shfl_sync(ALL, place, 0);
+        if (place != (int)gridDim.x - 1) return;
+        __threadfence();
+        if (!lane) *a.arrived = 0;
+    }
     __syncwarp();
-    int place = lane ? 0 : atomicAdd(a.arrived, 1);
-    place = __shfl_sync(ALL, place, 0);
-    if (place != (int)gridDim.x - 1) return;
-    __threadfence();
-    if (!lane) *a.arrived = 0;
     choose(a.choose, 0, p);
 }
 
