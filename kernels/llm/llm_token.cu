@@ -245,56 +245,53 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constan
 }
 
 #define ROUTER_ROWS    WT_LLM_ROUTE_ROWS
-#define ROUTER_COLUMNS 4096 // that it has at once, 16 a lane
+#define ROUTER_COLUMNS 2048 // that a block has at once, 8 a lane
 
-// Eight columns of a row, from a turn of them on; those of lanes beyond are read elsewhere and meet zeros.
+// Eight columns of a row; those beyond are read elsewhere, and not used.
 template <class T> static __device__ __forceinline__ pack<T, 8> load_8(const T *row, int column, int width)
 {
     return *(const pack<T, 8> *)(row + (column < width ? column : 0));
 }
 
 template <class T>
-static __device__ __forceinline__ void load_router(const wt_llm_route_args &a, int from, pack<T, 8> (*w)[2])
+static __device__ __forceinline__ void load_router(const wt_llm_route_args &a, int column, pack<T, 8> *w)
 {
-    const int first = blockIdx.x * ROUTER_ROWS, column = from + threadIdx.x * 8;
+    const int first = blockIdx.x * ROUTER_ROWS;
 #pragma unroll
     for (int r = 0; r < ROUTER_ROWS; r++)
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            w[r][i] = load_8((const T *)a.router + (long long)min(first + r, a.choose.n_experts - 1) * a.width,
-                             column + i * ROUTER_COLUMNS / 2, a.width);
+        w[r] = load_8((const T *)a.router + (long long)min(first + r, a.choose.n_experts - 1) * a.width, column, a.width);
 }
 
 // The block's rows of the router times the lane's columns of the vector, and what those have of its squares.
 template <class T> static __device__ __forceinline__ void multiply_router(const wt_llm_route_args &a, float *sums)
 {
-    pack<T, 8> w[ROUTER_ROWS][2];
-    load_router(a, 0, w);
+    pack<T, 8> w[ROUTER_ROWS];
+    load_router(a, threadIdx.x * 8, w);
     wait_for_earlier();
-    for (int from = 0; from < a.width; from += ROUTER_COLUMNS) {
-        if (from) load_router(a, from, w);
+    for (int column = threadIdx.x * 8; column < a.width; column += ROUTER_COLUMNS) {
+        if (column >= ROUTER_COLUMNS) load_router(a, column, w);
+        const pack<float, 8> x = load_8(a.x, column, a.width), norm = load_8(a.norm_weight, column, a.width);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int column = from + threadIdx.x * 8 + i * ROUTER_COLUMNS / 2;
-            const pack<float, 8> x = load_8(a.x, column, a.width), norm = load_8(a.norm_weight, column, a.width);
+        for (int k = 0; k < 8; k++) {
+            sums[ROUTER_ROWS] += x.at[k] * x.at[k];
 #pragma unroll
-            for (int k = 0; k < 8; k++) {
-                const float at = column < a.width ? x.at[k] : 0;
-                sums[ROUTER_ROWS] += at * at;
-#pragma unroll
-                for (int r = 0; r < ROUTER_ROWS; r++) sums[r] += widen(w[r][i].at[k]) * (at * norm.at[k]);
-            }
+            for (int r = 0; r < ROUTER_ROWS; r++) sums[r] += widen(w[r].at[k]) * (x.at[k] * norm.at[k]);
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) llm_route(const __grid_constant__ wt_llm_route_args a)
+extern "C" __global__ void __launch_bounds__(256, 2) llm_route(const __grid_constant__ wt_llm_route_args a)
 {
     extern __shared__ float p[];
     __shared__ float of_warps[8][ROUTER_ROWS + 1];
+    const int n_blocks = (a.choose.n_experts + ROUTER_ROWS - 1) / ROUTER_ROWS; // the others are there to be in the way
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, expert = blockIdx.x * ROUTER_ROWS + lane;
     float sums[ROUTER_ROWS + 1] = {};
     let_next_begin();
+    if ((int)blockIdx.x >= n_blocks) {
+        wait_for_earlier();
+        return;
+    }
     if (a.type == WT_LLM_F32) multiply_router<float>(a, sums);
     if (a.type == WT_LLM_F16) multiply_router<f16>(a, sums);
     if (a.type == WT_LLM_BF16) multiply_router<bf16>(a, sums);
@@ -312,12 +309,12 @@ extern "C" __global__ void __launch_bounds__(256) llm_route(const __grid_constan
     }
     if (lane < ROUTER_ROWS && expert < a.choose.n_experts)
         a.routes[expert] = sum / sqrtf(squares / (float)a.width + a.eps);
-    if (gridDim.x > 1) {
+    if (n_blocks > 1) {
         __threadfence(); // a block's are written before it is counted
         __syncwarp();
         int place = lane ? 0 : atomicAdd(a.arrived, 1);
         place = __shfl_sync(ALL, place, 0);
-        if (place != (int)gridDim.x - 1) return;
+        if (place != n_blocks - 1) return;
         __threadfence();
         if (!lane) *a.arrived = 0;
     }

@@ -1,7 +1,7 @@
 // Experts: whom each token goes to, and their products together.
 #include "ops_cuda.h"
 
-enum { GROUP_THREADS = 1024 };
+enum { GROUP_THREADS = 1024, HALF_BYTES = 110000 };
 
 /// The matrices of several experts, which lie one after the other.
 static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__linear *second)
@@ -35,6 +35,7 @@ static bool routes_at_once(const wt_llm_session *s, const wt__layer *w)
            !w->router.bias && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
 }
 
+/// Between streamed products it has a block on every processor, like them, and one beside one of theirs.
 static void route_at_once(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
@@ -48,10 +49,13 @@ static void route_at_once(wt__pass *p, const wt__layer *w)
                                  .eps = (float)c->norm_eps,
                                  .width = c->d_model,
                                  .type = wt__gpu_type(w->router.weight.dtype)};
+    const int n = (c->n_experts + WT_LLM_ROUTE_ROWS - 1) / WT_LLM_ROUTE_ROWS, n_sms = s->gpu->n_sms;
+    const size_t bytes = sizeof(float) * (size_t)c->n_experts;
+    const bool is_streamed = wt__gpu_streams_experts(s, w);
     wt__gpu_launch(p, WT__LLM_ROUTE,
-                   (wt_launch){.grid = {(c->n_experts + WT_LLM_ROUTE_ROWS - 1) / WT_LLM_ROUTE_ROWS},
+                   (wt_launch){.grid = {is_streamed && n < n_sms ? n_sms : n},
                                .block = {WT__GPU_THREADS},
-                               .shared_bytes = sizeof(float) * (size_t)c->n_experts},
+                               .shared_bytes = is_streamed ? HALF_BYTES : bytes},
                    &a, sizeof a);
 }
 

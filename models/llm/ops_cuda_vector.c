@@ -7,7 +7,8 @@ enum {
     LARGE_BYTES = 16 << 20,
     MORE_BLOCKS = 30,     ///< processors for one block more of llm_stream than there are processors
     MANY_ROWS = 16384,    ///< of a matrix, whichever partition multiplies it
-    STREAM_ALONE = 115200 ///< bytes of a block of which a processor has room for one, beside one of another product
+    STREAM_ALONE = 115200, ///< bytes of a block of which a processor has room for one, beside one of another product
+    STREAM_BYTES = 120000  ///< that a block may want with what it has besides; chips of 8.6, 8.9 and 12.0 have less
 };
 
 bool wt__gpu_by_vector(const wt_llm_session *s, const wt__linear *w, int n)
@@ -59,10 +60,10 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
                    &a, sizeof a);
 }
 
-static bool streams(const wt__linear *w, const wt__norm *norm)
+static bool streams(const wt_llm_session *s, const wt__linear *w, const wt__norm *norm)
 {
     return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
-           !(norm && norm->bias);
+           !(norm && norm->bias) && wt_device_get_info(s->gpu->device)->shared_bytes >= STREAM_BYTES;
 }
 
 /// Does down of the pass's layer begin while gate and up still run? Then o, before them, clears s->up. Of a vector of
@@ -70,8 +71,8 @@ static bool streams(const wt__linear *w, const wt__norm *norm)
 static bool awaits_up(const wt__pass *p)
 {
     const wt__layer *w = p->layer;
-    return !w->experts && w->down.weight.shape[1] > WT_LLM_STREAM_PASS && streams(&w->o, NULL) &&
-           streams(&w->up, &w->ffn_norm) && streams(&w->down, NULL);
+    return !w->experts && w->down.weight.shape[1] > WT_LLM_STREAM_PASS && streams(p->s, &w->o, NULL) &&
+           streams(p->s, &w->up, &w->ffn_norm) && streams(p->s, &w->down, NULL);
 }
 
 /// Tiles of rows are dealt to a block on every processor. Where a few blocks more have the same number of tiles each, a
@@ -139,7 +140,8 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
 bool wt__gpu_streams_experts(const wt_llm_session *s, const wt__layer *w)
 {
     const wt__expert *e = &w->experts[0];
-    return s->n_tokens == 1 && !s->exact_guesses && streams(&e->up, &w->ffn_norm) && streams(&e->down, NULL) &&
+    return s->n_tokens == 1 && !s->exact_guesses && streams(s, &e->up, &w->ffn_norm) &&
+           streams(s, &e->down, NULL) &&
            s->llm->config.n_experts_used <= WT_LLM_STREAM_EXPERTS;
 }
 
@@ -217,7 +219,7 @@ bool wt__gpu_attends_beside(const wt_llm_session *s)
     const wt__layer *w = &s->llm->layers[0];
     wt__llm_quant kind;
     return s->n_tokens == 1 &&
-           (streams(&w->o, NULL) || (wt__llm_is_quant(&w->q, &kind) && wt__llm_is_quant(&w->o, &kind)));
+           (streams(s, &w->o, NULL) || (wt__llm_is_quant(&w->q, &kind) && wt__llm_is_quant(&w->o, &kind)));
 }
 
 static bool is_beside_attention(const wt__pass *p, const wt__linear *w)
@@ -236,7 +238,7 @@ void wt__gpu_multiply_vector(wt__pass *p, const wt__linear *w, wt_llm_matvec_arg
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (streams(w, norm))
+    if (streams(p->s, w, norm))
         stream(p, w, a);
     else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
