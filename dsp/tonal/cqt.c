@@ -97,7 +97,8 @@ static wt_status take_worker(const wt__cqt_plan *plan, worker *w)
     w->spectrum = calloc((size_t)(n_fft / 2 + 1) * FRAMES * 2, sizeof(float));
     w->windowed = calloc((size_t)n_fft * FRAMES, sizeof(float));
     w->rows = calloc((size_t)n_rows * FRAMES * 2, sizeof(float));
-    if (!w->spectra || !w->spectrum || !w->windowed || !w->rows) return wt_fail(WT_ERR_NO_MEMORY, "cqt: spectra of %d points", n_fft);
+    if (!w->spectra || !w->spectrum || !w->windowed || !w->rows)
+        return wt_fail(WT_ERR_NO_MEMORY, "cqt: spectra of %d points", n_fft);
     return WT_OK;
 }
 
@@ -149,7 +150,8 @@ static void free_worker(const wt__cqt_plan *plan, worker *w)
     }
     for (int i = 0; w->ffts && i < plan->n_parts; i++) wt_fft_destroy(w->ffts[i]);
     wt__cqt_precise_destroy(w->precise);
-    free(w->lines), free(w->ffts), free(w->frame), free(w->spectra), free(w->spectrum), free(w->windowed), free(w->rows);
+    free(w->lines), free(w->ffts), free(w->frame), free(w->spectra), free(w->spectrum), free(w->windowed),
+        free(w->rows);
 }
 
 void wt_cqt_destroy(wt_cqt *cqt)

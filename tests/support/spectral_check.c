@@ -69,7 +69,8 @@ float *turned(const float *x, size_t rows, size_t columns, size_t width)
 {
     float *y = floats(rows * columns * width);
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) memcpy(y + (c * rows + r) * width, x + (r * columns + c) * width, width * 4);
+        for (size_t c = 0; c < columns; c++)
+            memcpy(y + (c * rows + r) * width, x + (r * columns + c) * width, width * 4);
     return y;
 }
 
@@ -84,8 +85,8 @@ void assert_near_peak(const float *want, const float *got, size_t count, double 
         if (!(off <= worst)) worst = off, at = i; // also when it is not a number
     }
     if (!(worst <= bound * peak))
-        fail_msg("%s: %.3g of the peak %g at %zu (%.9g, want %.9g), allowed %.2g", what, worst / peak, peak, at, got[at],
-                 want[at], bound);
+        fail_msg("%s: %.3g of the peak %g at %zu (%.9g, want %.9g), allowed %.2g", what, worst / peak, peak, at,
+                 got[at], want[at], bound);
 }
 
 wt_device *cpu_device(void)

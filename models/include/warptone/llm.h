@@ -96,8 +96,8 @@ typedef struct wt_llm_session_config {
 /// on an armed device (0.2 to 1 s); after a resize of the layout the first step does so again. Keys and values are
 /// 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which sequences take as they grow and give
 /// back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than a batch, a
-/// partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not fit
-/// into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE,
+/// partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not
+/// fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE,
 /// WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
@@ -177,8 +177,8 @@ wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [wo
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
 
-/// The tokens so far as bytes that outlive the session: their keys and values, whole pages of 64 positions, zeros behind
-/// the last, in this machine's byte order. The same calls give the same bytes on the same backend.  [worker]
+/// The tokens so far as bytes that outlive the session: their keys and values, whole pages of 64 positions, zeros
+/// behind the last, in this machine's byte order. The same calls give the same bytes on the same backend.  [worker]
 size_t wt_llm_session_saved_bytes(const wt_llm_session *session);
 /// Write them to `out`. Errors: WT_ERR_BAD_ARG (fewer than wt_llm_session_saved_bytes), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_llm_session_save(wt_llm_session *session, void *out, size_t out_bytes);
