@@ -11,9 +11,9 @@
 //   decode   at 1024   255.0 tok/s   3.92 ms   3900 GB/s    by the type loaded last
 // (The figures above only show the form.) --tokens 0 leaves prompt and decode out. A line comes as soon as it is known.
 //
-// The cache is bf16, on the CPU and with a checkpoint of float32 float32. --ids: int32 tokens; the first N are a prompt,
-// the others follow one by one. --logits gets float32 [count - N + 1][vocab_size]: after the prompt and after each that
-// follows. bench/peers/llm.py compares them.
+// The cache is bf16, on the CPU and with a checkpoint of float32 float32. --ids: int32 tokens; the first N are a
+// prompt, the others follow one by one. --logits gets float32 [count - N + 1][vocab_size]: after the prompt and after
+// each that follows. bench/peers/llm.py compares them.
 #include "support/random_llm.h"
 #include "support/read_rate.h"
 

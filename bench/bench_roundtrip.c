@@ -530,8 +530,9 @@ static bool read_row(const char *text, bench *b)
         if (!strcmp(path_name, path_names[p])) r.path = (path)p;
     for (int which = 0; which < N_CASES; which++)
         if (!strcmp(load_name, cases[which].name)) r.load = (load_case)which;
-    if (r.path == N_PATHS || r.load == N_CASES || (r.path <= DESK && r.load != IDLE) || (r.path == TURNS && r.load == IDLE) || r.block < 1 ||
-        r.block > MAX_BLOCK || r.n_blocks < 1 || b->n_rows == MAX_ROWS)
+    if (r.path == N_PATHS || r.load == N_CASES || (r.path <= DESK && r.load != IDLE) ||
+        (r.path == TURNS && r.load == IDLE) || r.block < 1 || r.block > MAX_BLOCK || r.n_blocks < 1 ||
+        b->n_rows == MAX_ROWS)
         return false;
     b->rows[b->n_rows++] = r;
     return true;

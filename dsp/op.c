@@ -35,9 +35,11 @@ wt_status wt__op_range(const char *op, const char *side, const wt_buffer *buffer
 {
     if (!buffer) return wt_fail(WT_ERR_BAD_ARG, "%s: no %s buffer", op, side);
     const size_t size = wt_buffer_size_bytes(buffer), need = floats * sizeof(float);
-    if (offset % sizeof(float)) return wt_fail(WT_ERR_BAD_ARG, "%s: %s offset %zu, want a multiple of 4", op, side, offset);
+    if (offset % sizeof(float))
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %s offset %zu, want a multiple of 4", op, side, offset);
     if (offset > size || need > size - offset)
-        return wt_fail(WT_ERR_BAD_ARG, "%s: %s takes %zu bytes at %zu, the buffer has %zu", op, side, need, offset, size);
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %s takes %zu bytes at %zu, the buffer has %zu", op, side, need, offset,
+                       size);
     return WT_OK;
 }
 

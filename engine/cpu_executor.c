@@ -18,6 +18,12 @@ struct wt_job {
     bool later, busy, taken; ///< busy: holds a task; taken: a worker runs it
 };
 
+/// How far the graph of a task has come that gave way.
+typedef struct progress {
+    wt_task task;
+    int next_node;
+} progress;
+
 typedef struct worker {
     wt_cpu_executor *executor;
     pthread_t thread;
@@ -32,6 +38,8 @@ struct wt_cpu_executor {
     int n_started;
     wt_cpu_executor_info info;
     int *cpus;
+    progress *halfway; ///< [max_halfway]
+    int n_halfway, max_halfway;
     wt_job jobs[WT_SCHEDULER_MAX_LANES];
     worker workers[WT_SCHEDULER_MAX_LANES];
 };
@@ -91,17 +99,59 @@ static bool is_free(const wt_job *job, const wt_task *task) { return (void)task,
 static bool is_waiting(const wt_job *job, const wt_task *task) { return (void)task, job->busy && !job->taken; }
 static bool is_of(const wt_job *job, const wt_task *task) { return job->busy && job->task.serial == task->serial; }
 
-/// Node by node; between two it can be stopped, and goes on later.
-static wt_status run_graph(wt_graph *graph, wt_job *job)
+/// Forget those that were cancelled while they waited in the line: no executor is told of that.
+static void forget_ended(wt_cpu_executor *e)
 {
-    const uint64_t runner = job->task.serial ^ (uint64_t)job->task.salt << 32; // unlike any other task's
+    int n = 0;
+    for (int k = 0; k < e->n_halfway; k++) {
+        wt_task_info info;
+        if (wt_scheduler_get_task(e->config.scheduler, e->halfway[k].task, &info)) continue;
+        if (info.state < WT_TASK_COMPLETED) e->halfway[n++] = e->halfway[k];
+    }
+    e->n_halfway = n;
+}
+
+static wt_status keep_progress(wt_cpu_executor *e, wt_task task, int next_node)
+{
+    wt_status status = WT_OK;
+    pthread_mutex_lock(&e->mutex);
+    if (e->n_halfway == e->max_halfway) forget_ended(e);
+    if (e->n_halfway == e->max_halfway) {
+        const int most = 2 * e->max_halfway + 8;
+        progress *more = realloc(e->halfway, sizeof *more * (size_t)most);
+        if (more) e->halfway = more, e->max_halfway = most;
+        else status = wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d graphs that gave way", most);
+    }
+    if (!status) e->halfway[e->n_halfway++] = (progress){task, next_node};
+    pthread_mutex_unlock(&e->mutex);
+    return status;
+}
+
+/// The node with which the task goes on.
+static int take_progress(wt_cpu_executor *e, wt_task task)
+{
+    int node = 0;
+    pthread_mutex_lock(&e->mutex);
+    for (int k = 0; k < e->n_halfway && !node; k++) {
+        if (e->halfway[k].task.serial != task.serial) continue;
+        node = e->halfway[k].next_node;
+        e->halfway[k] = e->halfway[--e->n_halfway];
+    }
+    pthread_mutex_unlock(&e->mutex);
+    return node;
+}
+
+/// Node by node; between two it can be stopped, and goes on later.
+static wt_status run_graph(wt_cpu_executor *e, wt_job *job)
+{
+    int node = take_progress(e, job->task);
     bool more = true;
     wt_status status = WT_OK;
     while (more && !status && !job->later) {
-        status = wt__graph_run_here(graph, runner, &more);
+        status = wt__graph_run_here(job->work.graph, node++, &more);
         if (more && wt_job_should_stop(job)) wt_job_continue_later(job);
     }
-    return status;
+    return status || !job->later ? status : keep_progress(e, job->task, node);
 }
 
 static void run_job(wt_cpu_executor *e, wt_job *job)
@@ -110,7 +160,7 @@ static void run_job(wt_cpu_executor *e, wt_job *job)
     int64_t begin_ns = thread_time_ns();
     wt_status status = wt_job_is_cancelled(job) ? WT_ERR_CANCELLED
                        : w->run                 ? w->run(w->user, job)
-                                                : run_graph(w->graph, job);
+                                                : run_graph(e, job);
     int64_t device_ns = thread_time_ns() - begin_ns;
     wt_task task = job->task;
     if (!status && wt_job_is_cancelled(job)) status = WT_ERR_CANCELLED; // also when only destroy asked
@@ -245,6 +295,7 @@ void wt_cpu_executor_destroy(wt_cpu_executor *e)
     pthread_mutex_destroy(&e->mutex);
     pthread_cond_destroy(&e->work);
     free(e->cpus);
+    free(e->halfway);
     free(e);
 }
 

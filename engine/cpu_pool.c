@@ -35,7 +35,6 @@ struct wt__pool {
     bool quit;
     bool looks;         ///< before threads sleep
     atomic_int n_rests; ///< callers that do not, since one looked in vain
-    bool placed;
     wt__placement placement;
     int n_workers;
     pthread_t workers[];
@@ -111,16 +110,8 @@ static void *worker(void *user)
 
 void wt__pool_place_thread(const wt__pool *pool)
 {
-    if (!pool->placed) return;
     sched_setaffinity(0, sizeof pool->placement.cpus, &pool->placement.cpus);
     if (pool->placement.nice) setpriority(PRIO_PROCESS, 0, pool->placement.nice); // on Linux 0 is the calling thread
-}
-
-static int n_processors(const wt__placement *placement)
-{
-    cpu_set_t cpus;
-    if (placement) return CPU_COUNT(&placement->cpus);
-    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
 }
 
 void wt__mutex_init_brief(pthread_mutex_t *mutex)
@@ -136,9 +127,8 @@ wt_status wt__pool_create(int n_workers, const wt__placement *placement, wt__poo
 {
     wt__pool *p = *pool = calloc(1, sizeof *p + sizeof(pthread_t) * (size_t)n_workers);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "device: no memory for a pool of %d threads", n_workers);
-    p->placed = placement != NULL;
-    if (placement) p->placement = *placement;
-    p->looks = n_workers < n_processors(placement);
+    p->placement = *placement;
+    p->looks = n_workers < CPU_COUNT(&placement->cpus);
     wt__mutex_init_brief(&p->mutex);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->idle, NULL);

@@ -14,7 +14,7 @@ typedef struct wt__placement {
     int nice;       ///< -20 .. 19; 0, and where the system does not permit it: they keep what they have
 } wt__placement;
 
-/// `n_workers` threads beside the callers, 0 or more; `placement` NULL = as the system likes; copied.
+/// `n_workers` threads beside the callers, 0 or more; `placement` is copied.
 /// Errors: WT_ERR_NO_MEMORY.
 WT_CHECKED wt_status wt__pool_create(int n_workers, const wt__placement *placement, wt__pool **pool);
 /// Put the calling thread where the pool's own stand.

@@ -5,6 +5,9 @@
 #include "cpu_pool.h"
 #include "device_internal.h"
 
+/// The processors that the thread which opened the device could use then.
+const cpu_set_t *wt__cpu_device_processors(const wt_device *device);
+
 /// The pool is borrowed until the stream is destroyed or moved; the stream's thread stands where the pool's threads do.
 /// Errors: WT_ERR_NO_MEMORY.
 wt_status wt__cpu_stream_create(wt_device *device, wt__pool *pool, wt_stream **stream);

@@ -16,6 +16,7 @@ typedef struct cpu_device {
     wt_device base;
     wt__guard guard;
     wt__pool *pool;
+    wt__placement placement; ///< of all threads that are not a partition's
 } cpu_device;
 
 // ---- facts
@@ -66,16 +67,19 @@ static size_t last_level_cache_bytes(void)
     return largest;
 }
 
-static int usable_processors(void)
+/// The calling thread's. Empty when the system does not tell: then threads stay where they are.
+static cpu_set_t usable_processors(void)
 {
     cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
-    return n > 0 ? n : 1;
+    if (sched_getaffinity(0, sizeof set, &set)) CPU_ZERO(&set);
+    return set;
 }
 
 wt_status wt__cpu_device_query(wt_device_info *info)
 {
-    *info = (wt_device_info){.backend = WT_BACKEND_CPU, .n_sms = usable_processors()};
+    const cpu_set_t processors = usable_processors();
+    const int n = CPU_COUNT(&processors);
+    *info = (wt_device_info){.backend = WT_BACKEND_CPU, .n_sms = n > 0 ? n : 1};
     if (!find_line("/proc/cpuinfo", "model name", info->name, sizeof info->name))
         snprintf(info->name, sizeof info->name, "CPU");
     info->memory_bytes = memory_line("MemTotal");
@@ -91,6 +95,11 @@ wt_status wt__cpu_device_query(wt_device_info *info)
 static cpu_device *cpu_device_of(wt_device *device)
 {
     return (cpu_device *)device;
+}
+
+const cpu_set_t *wt__cpu_device_processors(const wt_device *device)
+{
+    return &((const cpu_device *)device)->placement.cpus;
 }
 
 static wt_status synchronize(wt_device *device)
@@ -179,7 +188,8 @@ wt_status wt__cpu_device_open(int n_threads, wt_device **device)
     wt_device_info info;
     wt_status status = wt__cpu_device_query(&info);
     if (!n_threads) n_threads = info.n_sms;
-    if (!status) status = wt__pool_create(n_threads - 1, NULL, &d->pool); // the stream's own thread works too
+    d->placement.cpus = usable_processors();
+    if (!status) status = wt__pool_create(n_threads - 1, &d->placement, &d->pool); // the stream's own thread works too
     if (status) {
         free(d);
         return status;

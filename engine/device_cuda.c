@@ -256,9 +256,9 @@ static wt_status cuda_stream_create(wt_device *device, int priority, wt_stream *
     CUstream made = NULL;
     wt_status status = wt__cuda_enter(d);
     if (!status)
-        status = wt__cu(d->cuda,
-                        d->cuda->StreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, wt__cuda_priority(d, priority)),
-                        "stream: create");
+        status = wt__cu(
+            d->cuda, d->cuda->StreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, wt__cuda_priority(d, priority)),
+            "stream: create");
     return status ? status : wt__cuda_stream_wrap(device, made, stream);
 }
 

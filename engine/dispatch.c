@@ -11,6 +11,7 @@ enum {
     MAX_IN_FLIGHT = 4096,
     MAX_QUEUED = 65536,
     MAX_HISTORY = 1 << 20,
+    DEFAULT_IN_FLIGHT = 1024,
     POLL_NS = 50000, // of the thread, and of those who wait in the queue or with a limit
     TRACE_BYTES = 64,
     YIELDS = 64,
@@ -86,9 +87,10 @@ static wt_status check_config(const wt_dispatch_config *c)
 static int limit_of(const wt_dispatch_config *c)
 {
     if (c->max_in_flight) return c->max_in_flight;
-    if (!c->partition) return 1024;
+    if (!c->partition) return DEFAULT_IN_FLIGHT;
     wt_partition_info info;
     wt_partition_get_info(c->partition, &info);
+    if (info.max_pending_kernels < DEFAULT_IN_FLIGHT) return DEFAULT_IN_FLIGHT; // a resize may give the partition more
     return info.max_pending_kernels < MAX_HISTORY ? info.max_pending_kernels : MAX_HISTORY;
 }
 

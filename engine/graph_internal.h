@@ -52,8 +52,6 @@ struct wt_graph {
     int n_nodes, capacity;
     int n_foreign;
     bool ready;
-    uint64_t runner; ///< who runs it node by node, 0 = nobody
-    int next_node;   ///< of that run
     bool stale; ///< CUDA: arguments changed since the driver's graph was captured
     CUgraph cuda_graph;
     CUgraphExec cuda_exec;
@@ -71,9 +69,9 @@ void wt__record_abandon(wt_graph *graph);
 
 /// Queue one node by itself; on a stream in recording it becomes a node there.
 WT_CHECKED wt_status wt__node_issue(const wt__node *node, wt_stream *stream);
-/// Run the next node of a CPU graph on the calling thread, for a run called `runner` (of one run at a time; another
-/// name begins anew). `*more`: nodes are left. Errors: WT_ERR_STATE (not ended), WT_ERR_BAD_ARG (a GPU's).
-WT_CHECKED wt_status wt__graph_run_here(wt_graph *graph, uint64_t runner, bool *more);
+/// Run a node of a CPU graph on the calling thread, one of the graph's at a time. `*more`: nodes are left behind it.
+/// Errors: WT_ERR_STATE (not ended), WT_ERR_BAD_ARG (a GPU's).
+WT_CHECKED wt_status wt__graph_run_here(wt_graph *graph, int node, bool *more);
 /// "graph of 3 nodes, the last kernel conv".
 void wt__graph_describe(wt_graph *graph, char *text, size_t text_bytes);
 void wt__node_free(wt__node *node);

@@ -102,7 +102,7 @@ static void run_node(const wt__node *node)
         for (int item = 0; item < node->run.n_items; item++) node->run.function(node->args->data, item);
 }
 
-wt_status wt__graph_run_here(wt_graph *graph, uint64_t runner, bool *more)
+wt_status wt__graph_run_here(wt_graph *graph, int node, bool *more)
 {
     *more = false;
     pthread_mutex_lock(&graph->mutex);
@@ -112,10 +112,8 @@ wt_status wt__graph_run_here(wt_graph *graph, uint64_t runner, bool *more)
     else if (wt__graph_on_cuda(graph))
         status = wt_fail(WT_ERR_BAD_ARG, "graph: of a GPU, want one of the CPU backend");
     if (!status) {
-        if (graph->runner != runner) graph->next_node = 0;
-        run_node(&graph->nodes[graph->next_node++]);
-        *more = graph->next_node < graph->n_nodes;
-        graph->runner = *more ? runner : 0;
+        run_node(&graph->nodes[node]);
+        *more = node + 1 < graph->n_nodes;
     }
     pthread_mutex_unlock(&graph->mutex);
     return status;

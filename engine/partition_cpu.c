@@ -1,4 +1,4 @@
-// Partitions of the CPU: a unit is a processor that this process may use, a slice a pool of threads pinned to some.
+// Partitions of the CPU: a unit is a processor of the device, a slice a pool of threads pinned to some.
 #include "cpu_stream.h"
 #include "partition_internal.h"
 
@@ -20,13 +20,14 @@ static wt_status cut(wt_device *device, bool confined, bool fine, wt__cut **out,
     (void)fine; // one processor is fine enough
     *out = calloc(1, sizeof **out);
     if (!*out) return wt_fail(WT_ERR_NO_MEMORY, "layout: no memory for a handle");
-    cpu_set_t *usable = &(*out)->usable;
-    if (sched_getaffinity(0, sizeof *usable, usable)) {
+    (*out)->usable = *wt__cpu_device_processors(device);
+    const int n_units = CPU_COUNT(&(*out)->usable);
+    if (!n_units) {
         free(*out);
         *out = NULL;
         return wt_fail(WT_ERR_UNSUPPORTED, "layout: the system does not tell the processors of %s", device->info.name);
     }
-    *units = (wt__units){.n_units = CPU_COUNT(usable), .unit_sms = 1};
+    *units = (wt__units){.n_units = n_units, .unit_sms = 1};
     return WT_OK;
 }
 

@@ -123,7 +123,7 @@ static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs
 }
 
 /// With a GPU more only stand in each other's way: beside an H200 128 threads took 0.44 s for 2,000 files, 4 took 0.31,
-/// nearly all of it waiting for their turn in the folder (bench/RESULTS.md).
+/// nearly all of it waiting for their turn in the folder (bench/TRIED.md).
 enum { MOST_JOBS_OF_GPU = 16 };
 
 /// Which backend the workers have: a GPU that was asked for must be there. `place` is kept open until they are done: a

@@ -49,8 +49,8 @@ void doctor_check_system(const doctor_roots *roots, doctor_report *report);
 void doctor_check_gpus(const doctor_roots *roots, doctor_report *report);
 
 /// Measure for `seconds` and add what it means. `cuda`: open the GPU first, and a finding why not where that fails;
-/// once opened it stays so in this process. `awake`: as live_rights_awake. Errors: WT_ERR_NO_MEMORY, WT_ERR_CANCELLED (a
-/// signal), WT_ERR_UNSUPPORTED (awake is not permitted).  [main]
+/// once opened it stays so in this process. `awake`: as live_rights_awake. Errors: WT_ERR_NO_MEMORY, WT_ERR_CANCELLED
+/// (a signal), WT_ERR_UNSUPPORTED (awake is not permitted).  [main]
 WT_CHECKED wt_status doctor_measure(doctor_report *report, bool cuda, bool awake, double seconds);
 /// The finding for such a measurement.
 void doctor_judge(doctor_report *report, const doctor_jitter *jitter);

@@ -204,7 +204,8 @@ static void lay_out(page *p, int width, int height, bool titled)
         const wt_axis time = {.high = seconds, .label = "time (s)"};
         describe(p, s, &all[s]);
         p->wave[s] =
-            (wt_axes){x0,       top,           column, wave, time, {.low = -limit, .high = limit, .label = "amplitude (full scale = 1)"},
+            (wt_axes){x0,       top,           column,
+                      wave,     time,          {.low = -limit, .high = limit, .label = "amplitude (full scale = 1)"},
                       names[s], p->notes[s][0]};
         p->spectrum[s] = (wt_axes){x0,
                                    top + wave + between,

@@ -55,7 +55,8 @@ static int by_output(const void *a, const void *b)
     return strcmp((*(process_item *const *)a)->output, (*(process_item *const *)b)->output);
 }
 
-// Walk a folder; `from` is where relative paths begin. Symbolic links to folders are not followed, so no walk is endless.
+// Walk a folder; `from` is where relative paths begin. Symbolic links to folders are not followed, so no walk is
+// endless.
 static wt_status walk(list *l, const char *folder, size_t from)
 {
     DIR *dir = opendir(folder);

@@ -1,5 +1,5 @@
-// Random numbers by their place: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2,
-// 3, 2011), the same on both backends.
+// Random numbers by their place: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1,
+// 2, 3, 2011), the same on both backends.
 #ifndef WT_PHILOX_KERNEL_H
 #define WT_PHILOX_KERNEL_H
 #include "chain_kernel.h"

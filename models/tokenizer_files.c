@@ -42,7 +42,8 @@ wt_status wt__tok_add_control(wt_tokenizer *t, int32_t id, bool special)
 {
     char *name = strdup(t->names.at + t->name[id]); // the list of names may move
     if (!name) return wt__tok_no_memory();
-    wt_status status = wt__tok_add_added_token(t, &(wt__tok_added_token){.content = name, .id = id, .special = special});
+    wt_status status =
+        wt__tok_add_added_token(t, &(wt__tok_added_token){.content = name, .id = id, .special = special});
     free(name);
     return status;
 }
@@ -74,14 +75,16 @@ static wt_status merges_of_scores(wt_tokenizer *t, wt__tok_pieces *list)
     for (size_t i = 0; i < list->n; i++) {
         const wt__tok_piece *p = &list->at[i];
         if (i && p->score != list->at[i - 1].score) next++;
-        if (p->type == WT__TOK_NORMAL || p->type == WT__TOK_USER_DEFINED || p->type == WT__TOK_UNUSED) rank[p->id] = next;
+        if (p->type == WT__TOK_NORMAL || p->type == WT__TOK_USER_DEFINED || p->type == WT__TOK_UNUSED)
+            rank[p->id] = next;
     }
     wt_status status = wt__tok_merges_of_ranks(t, rank);
     free(rank);
     return status;
 }
 
-wt_status wt__tok_add_piece(wt_tokenizer *t, wt__tok_pieces *list, const char *text, size_t size, float score, uint32_t type)
+wt_status wt__tok_add_piece(wt_tokenizer *t, wt__tok_pieces *list, const char *text, size_t size, float score,
+                            uint32_t type)
 {
     if (!size || !wt__utf8_valid(text, size) || score != score)
         return wt_fail(WT_ERR_FORMAT, "tokenizer: token %zu is empty, no UTF-8, or without a score", list->n);
@@ -234,7 +237,8 @@ static wt_status add_llama2c_token(wt_tokenizer *t, wt__tok_pieces *list, const 
 {
     static const char *const first[] = {"<unk>", "<s>", "</s>"};
     if (list->n < 3)
-        return wt__tok_add_piece(t, list, first[list->n], strlen(first[list->n]), score, list->n ? WT__TOK_CONTROL : WT__TOK_UNKNOWN);
+        return wt__tok_add_piece(t, list, first[list->n], strlen(first[list->n]), score,
+                                 list->n ? WT__TOK_CONTROL : WT__TOK_UNKNOWN);
     return wt__tok_add_piece(t, list, text, size, score, list->n < 259 ? WT__TOK_BYTE : WT__TOK_NORMAL);
 }
 

@@ -15,4 +15,13 @@ echo
 echo "a folder, mastered to -16 LUFS:"
 build/warptone process -p podcast-master --format flac tests/data $out/mastered
 echo
-echo "listen to $out/voice.wav and $out/mastered, look at $out/voice.png"
+echo "a voice in a hall, as three voices, on the telephone; an orchestra through tape:"
+for preset in hall harmonizer telephone; do
+    build/warptone process -p $preset --tail tests/data/jfk.flac $out/$preset.wav
+done
+build/warptone process -p tape-echo --tail tests/data/hungarian-dance-5.flac $out/tape-echo.wav
+echo
+echo "what is in the orchestra: bands, notes and beats:"
+build/warptone analyze -f mel,chroma_cqt,beats tests/data/hungarian-dance-5.flac $out/dance.png
+echo
+echo "listen to $out/*.wav and $out/mastered beside tests/data, look at $out/voice.png and $out/dance.png"

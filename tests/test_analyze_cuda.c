@@ -1,6 +1,6 @@
-// `warptone analyze` on a GPU, spectra: the arrays of the CPU, within 2e-6 of the peak, also where the tones have faded:
-// transforms in double show what is 80 dB under a frame's loudest bin. Contrast is of the clicks: of steady tones valleys
-// are rounding noise.
+// `warptone analyze` on a GPU, spectra: the arrays of the CPU, within 2e-6 of the peak, also where the tones have
+// faded: transforms in double show what is 80 dB under a frame's loudest bin. Contrast is of the clicks: of steady
+// tones valleys are rounding noise.
 #include "support/analyze_check.h"
 #include "support/audio_files.h"
 #include "support/npy.h"

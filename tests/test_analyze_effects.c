@@ -29,7 +29,8 @@ static float want[2 * N], made[N + N_IMPULSE];
 static void write_file(void **state, const char *name, const float *x, int channels, int n)
 {
     test_write(test_path(state, name),
-               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = channels, .sample = WT_SAMPLE_F32}, x, n, 1000);
+               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = channels, .sample = WT_SAMPLE_F32}, x, n,
+               1000);
 }
 
 static int create(void **state)
@@ -215,7 +216,8 @@ static void noise_is_tracked_or_learnt(void **state)
 {
     denoise_to(&(wt_denoise_config){.rate_hz = RATE_HZ, .channels = 1}, 0, 0);
     assert_made(state, "-f denoise", "mono.wav", want, N, 1e-7);
-    denoise_to(&(wt_denoise_config){.rate_hz = RATE_HZ, .channels = 1, .mode = WT_DENOISE_GATE, .max_cut_db = 12}, 0, 0);
+    denoise_to(&(wt_denoise_config){.rate_hz = RATE_HZ, .channels = 1, .mode = WT_DENOISE_GATE, .max_cut_db = 12}, 0,
+               0);
     assert_made(state, "-f denoise --denoiser gate --max-cut 12", "mono.wav", want, N, 1e-7);
     denoise_to(&(wt_denoise_config){.rate_hz = RATE_HZ, .channels = 1, .mode = WT_DENOISE_WIENER, .stationary = true},
                RATE_HZ / 4, RATE_HZ / 4);
@@ -320,7 +322,8 @@ static void waves_are_drawn(void **state)
 {
     assert_analyze("--backend cpu -f resample,agc,rms '%s' '%s'", test_path(state, "mono.wav"),
                    test_path(state, "out.png"));
-    assert_analyze("--backend cpu -f resample,agc '%s' '%s'", test_path(state, "mono.wav"), test_path(state, "out.csv"));
+    assert_analyze("--backend cpu -f resample,agc '%s' '%s'", test_path(state, "mono.wav"),
+                   test_path(state, "out.csv"));
     assert_analyze("--backend cpu -f normalize '%s' '%s'", test_path(state, "mono.wav"), test_path(state, "out.json"));
 }
 

@@ -279,6 +279,90 @@ static void a_graph_runs_and_stops_between_its_nodes(void **state)
     wt_device_close(device);
 }
 
+// An urgent one overtakes another half-way through the same graph; then two on two threads, node by node in turns.
+static void tasks_that_share_a_graph_each_run_all_of_it(void **state)
+{
+    (void)state;
+    counting c = {.n_wanted = 0};
+    wt_device *device;
+    wt_buffer *buffer;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, &device));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_PINNED, 32, &buffer));
+    wt_graph *graph = record_steps(device, &c, buffer);
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        rig r;
+        set_up(&r, n_threads, NULL, 0, WT_POLICY_PRIORITY);
+        atomic_store(&c.go, false);
+        atomic_store(&c.n_calls, 0);
+        wt_task tasks[2];
+        for (int k = 0; k < 2; k++) {
+            assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){.partition = r.partition, .priority = k,
+                                          .work = {.graph = graph}}, &tasks[k], NULL));
+            while (!atomic_load(&c.n_calls)) sched_yield(); // inside node 0
+        }
+        atomic_store(&c.go, true);
+        for (int k = 0; k < 2; k++) assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], WAIT_NS));
+        assert_int_equal(atomic_load(&c.n_calls), 2 * 3);
+        tear_down(&r);
+    }
+    wt_graph_destroy(graph);
+    wt_buffer_destroy(buffer);
+    wt_device_close(device);
+}
+
+static wt_status stay(void *user, wt_job *job)
+{
+    (void)job;
+    while (!atomic_load(&((counting *)user)->go)) sched_yield();
+    return WT_OK;
+}
+
+static wt_task_state state_of(rig *r, wt_task task)
+{
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(r->scheduler, task, &info));
+    return info.state;
+}
+
+static wt_task submit_first(rig *r, wt_graph *graph, counting *c)
+{
+    atomic_store(&c->go, false);
+    atomic_store(&c->n_calls, 0);
+    wt_task task = submit_graph(r, graph);
+    while (!atomic_load(&c->n_calls)) sched_yield();
+    return task;
+}
+
+// Whoever was cancelled in the line, half-way, is no trouble to those that come after.
+static void graphs_that_gave_way_and_were_cancelled_are_forgotten(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_PRIORITY);
+    counting c = {.n_wanted = 0}, hold = {.n_wanted = 0};
+    wt_device *device;
+    wt_buffer *buffer;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, &device));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_PINNED, 32, &buffer));
+    wt_graph *graph = record_steps(device, &c, buffer);
+    for (int k = 0; k < 20; k++) {
+        wt_task first = submit_first(&r, graph, &c);
+        atomic_store(&hold.go, false);
+        wt_task urgent = submit(&r, stay, &hold, 5);
+        atomic_store(&c.go, true);
+        while (state_of(&r, urgent) != WT_TASK_RUNNING) sched_yield(); // so the first is in the line, half-way
+        if (k < 19) assert_ok(wt_scheduler_cancel(r.scheduler, first));
+        atomic_store(&hold.go, true);
+        assert_ok(wt_scheduler_wait(r.scheduler, urgent, WAIT_NS));
+        assert_int_equal(wt_scheduler_wait(r.scheduler, first, WAIT_NS), k < 19 ? WT_ERR_CANCELLED : WT_OK);
+        assert_int_equal(atomic_load(&c.n_calls), k < 19 ? 1 : 3);
+    }
+    tear_down(&r);
+    wt_graph_destroy(graph);
+    wt_buffer_destroy(buffer);
+    wt_device_close(device);
+}
+
 // ---- a function that does not end
 
 static void note_hang(void *user, const wt_hang *hang)
@@ -393,6 +477,8 @@ int main(void)
         cmocka_unit_test(the_status_of_a_function_is_that_of_its_task),
         cmocka_unit_test(destroy_ends_what_is_running_and_ready),
         cmocka_unit_test(a_graph_runs_and_stops_between_its_nodes),
+        cmocka_unit_test(tasks_that_share_a_graph_each_run_all_of_it),
+        cmocka_unit_test(graphs_that_gave_way_and_were_cancelled_are_forgotten),
         cmocka_unit_test(a_deaf_function_is_reported_and_blocks_its_partition),
         cmocka_unit_test(ten_thousand_of_them_leave_nothing),
         cmocka_unit_test(figures_out_of_range_are_refused),

@@ -98,7 +98,8 @@ static void features_of_long_files_go_in_tiles(void **state)
 static void signals_of_long_files_flow(void **state)
 {
     assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 -f denoise", "d.wav");
-    assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 --edges 1000 -f filter,fir,savgol,agc,normalize", "s.npz");
+    assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 --edges 1000 -f filter,fir,savgol,agc,normalize",
+                   "s.npz");
     assert_bounded(state, "analyze -q -j 1 --rate 11025 --tile 65536 -f resample", "r.wav");
 }
 

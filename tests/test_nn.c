@@ -10,7 +10,8 @@
 
 #define IN(seed, scale, offset, ...) nn_input(r, r->type, seed, scale, offset, NN_SHAPE(__VA_ARGS__))
 #define OUT(...)                     nn_empty(r, r->type, NN_SHAPE(__VA_ARGS__))
-#define FACTORS(seed, ...)           nn_input(r, WT_DTYPE_F32, seed, 0.5, 1, NN_SHAPE(__VA_ARGS__)) // more bits than BF16 has
+/// More bits than BF16 has.
+#define FACTORS(seed, ...)           nn_input(r, WT_DTYPE_F32, seed, 0.5, 1, NN_SHAPE(__VA_ARGS__))
 
 static wt_array part_of(const wt_array *a, int axis, int64_t begin, int64_t end)
 {

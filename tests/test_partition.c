@@ -352,6 +352,42 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     assert_ok(wt_layout_destroy(layout));
 }
 
+typedef struct pinned {
+    wt_device *device;
+    wt_layout *layout;
+    wt_stream *stream;
+} pinned;
+
+static void *make_on_one_processor(void *user)
+{
+    pinned *p = user;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
+    p->layout = layout_of(p->device, &two_config);
+    assert_ok(wt_stream_create(p->device, NULL, &p->stream));
+    return NULL;
+}
+
+// Of a thread that was pinned after the device was opened.
+static void layouts_and_streams_have_the_processors_of_the_device(void **state)
+{
+    pinned p = {.device = wide_device_of(state)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_on_one_processor, &p), 0);
+    pthread_join(thread, NULL);
+    const int n = wt_device_get_info(p.device)->n_sms;
+    assert_int_equal(info_of(wt_layout_at(p.layout, 0)).n_sms + info_of(wt_layout_at(p.layout, 1)).n_sms, n);
+    static visit v;
+    memset(&v, 0, sizeof v);
+    visit_on(p.stream, &v);
+    assert_ok(wt_stream_synchronize(p.stream));
+    assert_int_equal(atomic_load(&v.n_allowed), n);
+    wt_stream_destroy(p.stream);
+    assert_ok(wt_layout_destroy(p.layout));
+}
+
 static void best_effort_threads_are_nice(void **state)
 {
     wt_device *device = wide_device_of(state);
@@ -568,6 +604,7 @@ int main(void)
     const struct CMUnitTest cpu[] = {
         BOTH_BACKENDS,
         cmocka_unit_test(threads_stay_on_their_processors_also_after_a_resize),
+        cmocka_unit_test(layouts_and_streams_have_the_processors_of_the_device),
         cmocka_unit_test(best_effort_threads_are_nice),
         cmocka_unit_test(work_in_flight_refuses_resize_destroy_and_idling),
         cmocka_unit_test(a_borrower_runs_on_idle_processors_and_leaves_within_a_step),

@@ -236,6 +236,25 @@ static void dispatches_share_the_pending_kernels(void **state)
     assert_ok(wt_layout_destroy(layout));
 }
 
+static void a_resize_gives_a_dispatch_more_pending_kernels(void **state)
+{
+    wt_layout *layout = layout_of(wide_device_of(state), &limited_config);
+    wt_partition *tight = wt_layout_find(layout, "tight");
+    work w = work_on(wt_partition_device(tight));
+    pair p = pair_of(tight, false);
+    wt_partition_config wide[] = {limited[0], limited[1]};
+    wide[0].max_pending_kernels = 8;
+    assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = wide, .n_partitions = 2}));
+    assert_ok(submit(&w, p.dispatches[0], p.lanes[0], true, NULL));
+    for (int n = 0; n < N_NOTES; n++) assert_ok(submit(&w, p.dispatches[0], p.lanes[0], false, NULL));
+    assert_int_equal(in_flight_of(p.dispatches[0]), 8);
+    open_gate(&w);
+    assert_ok(wt_dispatch_drain(p.dispatches[0]));
+    pair_free(&p);
+    work_free(&w);
+    assert_ok(wt_layout_destroy(layout));
+}
+
 static void ends_that_nobody_asked_for_hold_up_no_other_dispatch(void **state)
 {
     wt_layout *layout = layout_of(wide_device_of(state), &limited_config);
@@ -487,6 +506,7 @@ static void its_kernels_compile_for_every_architecture(void **state)
 #define BOTH_BACKENDS                                                                                                  \
     cmocka_unit_test(hard_pools_share_the_quota), cmocka_unit_test(soft_pools_share_it_as_they_use_it),                \
         cmocka_unit_test(dispatches_share_the_pending_kernels),                                                        \
+        cmocka_unit_test(a_resize_gives_a_dispatch_more_pending_kernels),                                              \
         cmocka_unit_test(ends_that_nobody_asked_for_hold_up_no_other_dispatch),                                        \
         cmocka_unit_test(pending_transfers_are_counted_until_they_are_final),                                          \
         cmocka_unit_test(copies_keep_to_the_bandwidth_share), cmocka_unit_test(a_resize_lifts_the_bandwidth_share),    \

@@ -239,13 +239,15 @@ static void figures_out_of_range_are_refused(void **state)
     load = good, load.cost_us = NAN;
     assert_int_equal(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG);
     load = good, load.period_us = 0;
-    assert_fails(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG, "load l: period_us is 0, want 1..1e9 for a periodic load");
+    assert_fails(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG,
+                 "load l: period_us is 0, want 1..1e9 for a periodic load");
     load = good, load.partition = "none";
     assert_fails(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG, "load l: no partition is named 'none'");
     load = good, load.weight = -4;
     assert_int_equal(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG); // the scheduler's own check
     load = good, partition.sms = 101;
-    assert_fails(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_QUOTA, "plan: the partitions have 101 SMs together, the device 100");
+    assert_fails(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_QUOTA,
+                 "plan: the partitions have 101 SMs together, the device 100");
     partition = whole, partition.lanes = 65;
     assert_int_equal(wt_simulate(&plan, NULL, NULL, &s), WT_ERR_BAD_ARG);
     partition = whole, plan.devices = -1;

@@ -308,7 +308,8 @@ static void check_deltas(wt_device *device)
     float *x = noise_floats(COUNT, 4), *want = floats(COUNT), *got = floats(COUNT);
     for (int mode = WT_DELTA_INTERP; mode <= WT_DELTA_WRAP; mode++)
         for (int order = 1; order < 3; order++) {
-            const wt_delta_config c = {.width = mode ? 9 : 13, .order = order, .mode = (wt_delta_mode)mode, .constant = 2};
+            const wt_delta_config c = {
+                .width = mode ? 9 : 13, .order = order, .mode = (wt_delta_mode)mode, .constant = 2};
             wt_delta *plan;
             assert_ok(wt_delta_create(device, &c, ROWS, FRAMES, &plan));
             assert_ok(wt_delta_run(&c, x, ROWS, FRAMES, want));

@@ -181,7 +181,7 @@ static const stream_op ops[] = {
     {ROW("noise reduction, wiener", wiener, denoise)},
     {ROW("noise reduction, gate", gate, denoise)},
     {ROW("echo cancellation", echo, echo)},
-    {ROW("overlap-save", overlap_save, overlap_save), .recovers = 6000}, // its delay and two blocks more, of 1749 frames each
+    {ROW("overlap-save", overlap_save, overlap_save), .recovers = 6000}, // its delay and two blocks of 1749 frames
     {ROW("sections", sos, sos), .recovers = 64},
     {ROW("resample, best", best, resample), .recovers = 1000}, // as far as the filter reaches
     {ROW("resample, fast", fast, resample), .recovers = 1000},
@@ -297,8 +297,8 @@ static void what_is_not_finite_passes_by(void **state)
             for (int c = 0; c < CHANNELS; c++)
                 for (int t = 0; t < n; t++)
                     if (!isfinite(outputs[0][c][t]) && (t < from - 1000 || t >= until))
-                        fail_msg("%s: after %g at frame %d frame %d of %d is %g", ops[k].name, (double)bad[which], from, t,
-                                 n, (double)outputs[0][c][t]);
+                        fail_msg("%s: after %g at frame %d frame %d of %d is %g", ops[k].name, (double)bad[which], from,
+                                 t, n, (double)outputs[0][c][t]);
             ops[k].destroy(op);
         }
     }

@@ -266,7 +266,8 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2});
     check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2});
     check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2});
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.5, 9001, 4500, 30000, 2}); // what shared memory does not hold
+    // what shared memory does not hold
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.5, 9001, 4500, 30000, 2});
     wt_device_close(gpu);
 }
 

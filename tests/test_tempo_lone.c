@@ -40,7 +40,8 @@ static void fill_rows(const float *x)
         double row[LENGTH], energy = 0;
         for (int i = 0; i < LENGTH; i++) {
             const int at = t - HALF + i, away = at < 0 ? -at : at - (FRAMES - 1);
-            const double here = at >= 0 && at < FRAMES ? x[at] : x[at < 0 ? 0 : FRAMES - 1] * (double)(HALF - away) / HALF;
+            const double here =
+                at >= 0 && at < FRAMES ? x[at] : x[at < 0 ? 0 : FRAMES - 1] * (double)(HALF - away) / HALF;
             row[i] = here * (0.5 - 0.5 * cos(2 * M_PI * i / LENGTH));
             energy += row[i] * row[i];
         }

@@ -7,12 +7,12 @@
 
 #include "../../models/llm/gpu.h"
 
-/// qwen3-8b, qwen3-0.6b, llama3-8b or mixtral; false for other names. The model is the process's only one and is never
-/// given back.
+/// qwen3-8b, qwen3-0.6b, llama3-8b, mixtral or qwen3-30b-a3b; false for other names. The model is the process's only
+/// one and is never given back.
 bool random_llm_make(const char *name, wt_llm *model);
 
-/// Let its layers add next to nothing to what a token is, and the head's row t be the embedding of t + 1 (tied: of t): the
-/// token after t is t - 1 (t), so a text can be made to repeat itself. Of bf16, before it is copied anywhere.
+/// Let its layers add next to nothing to what a token is, and the head's row t be the embedding of t + 1 (tied: of t):
+/// the token after t is t - 1 (t), so a text can be made to repeat itself. Of bf16, before it is copied anywhere.
 void random_llm_repeat(wt_llm *model);
 
 /// Give its matrices another type: bf16 (as they are), fp8 (blocks of 128 x 128), int8 (rows), int4 (groups of 128, the

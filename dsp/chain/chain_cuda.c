@@ -79,7 +79,7 @@ static bool is_the_only_one(const wt_chain *chain, int k)
 }
 
 // A node's way for short blocks in line, where the text is its chain's own: a voice takes a fifth less clocks than by
-// calls (bench/RESULTS.md), for what the compiler knows of one node it knows of the next.
+// calls (bench/TRIED.md), for what the compiler knows of one node it knows of the next.
 static bool has_quick(const wt_chain *chain, int k, bool in_shared)
 {
     return in_shared && chain->nodes[k].type->flags & WT_NODE_CUDA_QUICK && is_the_only_one(chain, k);
@@ -257,8 +257,9 @@ static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
 
 static void append_designs(text *t, const wt_chain *chain)
 {
-    append(t, "static __device__ __noinline__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
-              " void *coeffs)\n{\n    chain_pointer p = {(void *)plan}, k = {coeffs};\n    switch (node) {\n");
+    append(t, "static __device__ __noinline__ void chain_design(int node, const void *plan, const float *v0,"
+              " const float *v1, void *coeffs)\n{\n    chain_pointer p = {(void *)plan}, k = {coeffs};\n"
+              "    switch (node) {\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         const wt_node_type *type = chain->nodes[k].type;
         if (!type->design || seen_before(chain, k)) continue;
@@ -288,8 +289,8 @@ static void append_call(text *t, const wt_chain *chain, int k, int count, bool i
 // Node by node, where somebody listens between them or one is bypassed.
 static void append_calls_apart(text *t, const wt_chain *chain, bool resident)
 {
-    append(t, "static __device__ __noinline__ void chain_process_apart(const chain_args &a, unsigned char *memory, int n,"
-              " long long position, bool heard, bool bypassed)\n{\n");
+    append(t, "static __device__ __noinline__ void chain_process_apart(const chain_args &a, unsigned char *memory,"
+              " int n, long long position, bool heard, bool bypassed)\n{\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         append(t, "    if (bypassed) chain_keep(a, memory, n, position, %d);\n", k);
         append_call(t, chain, k, 1, false);
@@ -305,8 +306,8 @@ static void append_all_calls(text *t, const wt_chain *chain, bool resident, bool
     append(t, "static __device__ %s(const chain_args &a, unsigned char *memory, int n, long long position)\n{\n",
            quick ? "__forceinline__ void chain_process_quick" : "__noinline__ void chain_process");
     if (resident)
-        append(t, "    const int points = message.points;\n    if (points)\n        return chain_process_apart(a, memory,"
-                  " n, position, points & CHAIN_HEARD, points & CHAIN_BYPASSED);\n");
+        append(t, "    const int points = message.points;\n    if (points)\n        return chain_process_apart(a,"
+                  " memory, n, position, points & CHAIN_HEARD, points & CHAIN_BYPASSED);\n");
     else
         append(t, "    if (((const wt_instance *)memory)->bypassed)\n        return chain_process_apart(a, memory, n,"
                   " position, false, true);\n");

@@ -168,7 +168,8 @@ WT_INLINE void pairs_mid(const wt__fft_pass *pass, const float *x, float *y, con
 }
 
 // Forward, `scale` is 1.
-WT_INLINE void pairs_last(const wt__fft_pass *pass, const float *x, float *y, float scale, const int r, const float sign)
+WT_INLINE void pairs_last(const wt__fft_pass *pass, const float *x, float *y, float scale, const int r,
+                          const float sign)
 {
     const ptrdiff_t s = pass->s;
     for (ptrdiff_t q = 0; q < s; q += HALF) {
@@ -307,7 +308,8 @@ WT_INLINE void pairs_row(const wt__fft_pass *passes, const float *x, float *y, f
 WT_INLINE void two_of_8(const float *w, const float *x0, const float *x1, float *y0, float *y1, float scale,
                         const float sign)
 {
-    const vec a = load(x0), b = load(x0 + LANES), c = load(x1), d = load(x1 + LANES), re = load(w), im = load(w + LANES);
+    const vec a = load(x0), b = load(x0 + LANES), c = load(x1), d = load(x1 + LANES), re = load(w),
+              im = load(w + LANES);
     vec v[HALF] = {a + b, times_pairs(a - b, re, im, sign), c + d, times_pairs(c - d, re, im, sign)};
     turn_points(v);
     pairs_dft4(&v[0], &v[1], &v[2], &v[3], sign);

@@ -421,6 +421,6 @@ static void stream(wt__fft_past *past)
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                           \
                       [WT__FFT_POWERS] = real_bins_powers},                                                           \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                    \
-        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, \
-        .pairs = PAIRS, .whole = WHOLE, .frames_powers = frames_powers,                                                               \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts,        \
+        .pairs = PAIRS, .whole = WHOLE, .frames_powers = frames_powers,                                               \
     }

@@ -12,7 +12,7 @@
 // The way back is the same with real and imaginary parts exchanged, and adds the frame to what its neighbours left.
 //
 // What it writes to goes straight there: lines are asked for while the first two passes work, a few at a time. A core
-// that asks for many at once waits, and stores past the caches cost it more (bench/RESULTS.md).
+// that asks for many at once waits, and stores past the caches cost it more (bench/TRIED.md).
 
 enum {
     WHOLE_P = 64,             // columns of the first pass

@@ -169,8 +169,8 @@ WT_RT static int produce_halves(wt_resample *r, float *const *out, int at, int m
         if (n > HALVES) n = HALVES;
         const size_t from = (size_t)(r->frame - t->after - r->origin);
         for (int c = 0; c < r->channels; c++)
-            WT_LEVEL_CALL(halve, t->taps_f32 + t->before, (const float *)r->lines + (size_t)c * (size_t)r->capacity + from,
-                  out[c] + at + done, n);
+            WT_LEVEL_CALL(halve, t->taps_f32 + t->before,
+                          (const float *)r->lines + (size_t)c * (size_t)r->capacity + from, out[c] + at + done, n);
         r->frame += 2 * n;
         done += n;
     }

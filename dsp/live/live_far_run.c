@@ -288,7 +288,8 @@ static int nobody_answers(const live_far *far)
 {
     if (far->runs_on_cpu) return -1;
     if (atomic_load_explicit(&far->lost, memory_order_relaxed)) return WT_LIVE_MISS_LOST;
-    return atomic_load_explicit(&far->owner, memory_order_acquire) == FAR_CPU && is_parked(far) ? WT_LIVE_MISS_LATE : -1;
+    return atomic_load_explicit(&far->owner, memory_order_acquire) == FAR_CPU && is_parked(far) ? WT_LIVE_MISS_LATE
+                                                                                                : -1;
 }
 
 static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)

@@ -124,7 +124,7 @@ static wt_status launch_next(live_far *far)
 
 // A kernel that has lived its life is followed by the next one, which it leaves to at once; so is one that ended
 // unbidden, as it does when a fault took the device, which launching meets then. Not before: what is queued behind a
-// running kernel, be it an event, makes each launch on neighbours' streams wait (bench/RESULTS.md, "What reads keep").
+// running kernel, be it an event, makes each launch on neighbours' streams wait (bench/TRIED.md, "What reads keep").
 static wt_status follow(live_far *far)
 {
     const uint32_t n_begun = __atomic_load_n(&far_control(far)->n_started, __ATOMIC_RELAXED);

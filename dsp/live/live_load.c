@@ -231,8 +231,8 @@ static bool both_have_room(const wt_live *live)
 static bool plays_beside(const bringing *b)
 {
     const wt_live *live = b->live;
-    return b->player && !b->prepare && live->armed && live->far && !atomic_load(&live->parked) && both_have_room(live) &&
-           atomic_load(&live->n_played) > 0;
+    return b->player && !b->prepare && live->armed && live->far && !atomic_load(&live->parked) &&
+           both_have_room(live) && atomic_load(&live->n_played) > 0;
 }
 
 // In a quiesce, which is to be short: the new kernel is loaded, and both are started when it ends.
@@ -336,7 +336,8 @@ static wt_status bring(bringing *b)
     wt_live *live = b->live;
     b->path = choose_path(live);
     if (b->path == WT_LIVE_CPU) return bring_in(b);
-    if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device)) return refuse_resident();
+    if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
+        return refuse_resident();
     wt_status status = make_far(b);
     if (!status && b->path == WT_LIVE_RESIDENT && b->player) status = take_device(b);
     // A fade between chains of the CPU is not waited for by the load that brings it. One that begins here is, and is to

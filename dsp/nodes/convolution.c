@@ -275,8 +275,8 @@ static void hear(const tick_job *job, int c, long long position, int n, float *y
     for (int i = 0; i < n; i++) y[i] = 0;
     for (int f = 0; f < p->n_feeds; f++)
         run_feed(p, channel_state(job, convolution_input(p, c, f)),
-                 (const float *)p + p->head + (size_t)convolution_response(p, c, f) * (size_t)p->head_stride, position, n,
-                 y);
+                 (const float *)p + p->head + (size_t)convolution_response(p, c, f) * (size_t)p->head_stride, position,
+                 n, y);
     for (int stage = 0; stage < p->n_stages; stage++) add_to(y, heard_at(job, stage, c, position), n);
 }
 

@@ -58,7 +58,8 @@ WT_RT void wt__pyin_calibrate(const wt_yin_args *a, const float *pcm, float *f0,
     for (int64_t t = 0; t < a->n_frames; t++) {
         if (voiced[t] == 0) continue;
         const double period = a->rate_hz / (double)f0[t];
-        if (periodicity_at(a, pcm, t, period) >= WT_PYIN_LEAST_PERIODICITY && power_at(a, pcm, t, period) >= least) continue;
+        if (periodicity_at(a, pcm, t, period) >= WT_PYIN_LEAST_PERIODICITY && power_at(a, pcm, t, period) >= least)
+            continue;
         voiced[t] = 0;
         if (!keep_unvoiced) f0[t] = NAN;
     }

@@ -28,7 +28,8 @@ static wt_status resolve(wt_mel_bank_config *c)
     if (c->n_mels < 1 || c->n_mels > WT_MEL_MAX_MELS)
         return wt_fail(WT_ERR_BAD_ARG, "mel: %d bands, want 1..%d", c->n_mels, WT_MEL_MAX_MELS);
     if (!(c->fmax_hz <= c->rate_hz / 2.0))
-        return wt_fail(WT_ERR_BAD_ARG, "mel: fmax %g Hz, want at most %g (half the rate)", c->fmax_hz, c->rate_hz / 2.0);
+        return wt_fail(WT_ERR_BAD_ARG, "mel: fmax %g Hz, want at most %g (half the rate)", c->fmax_hz,
+                       c->rate_hz / 2.0);
     if (!(c->fmin_hz >= 0 && c->fmin_hz < c->fmax_hz))
         return wt_fail(WT_ERR_BAD_ARG, "mel: fmin %g Hz, want 0 or more and below %g", c->fmin_hz, c->fmax_hz);
     if ((unsigned)c->norm > WT_MEL_NORM_INF)

@@ -1,9 +1,9 @@
-// Parameters, bypasses and reset of an instance, for the kernels that run a composed chain. The text before this file defines
+// Parameters, bypasses and reset of an instance, for the kernels that run a composed chain. The text before it defines
 //   chain_design(node, plan, v0, v1, coeffs)                     coefficients of one node
 #pragma once
 
-// Control point: one thread a node steps its ramps and designs its coefficients. Returns 1 while anything moves. What it
-// says of bypassed nodes is thread 0's to read until the next barrier.
+// Control point: one thread a node steps its ramps and designs its coefficients. Returns 1 while anything moves. What
+// it says of bypassed nodes is thread 0's to read until the next barrier.
 // With `all` every node is designed, from ramps that just jumped.
 static __device__ __noinline__ int chain_control(const chain_args &a, unsigned char *memory, bool all)
 {

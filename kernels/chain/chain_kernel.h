@@ -72,7 +72,8 @@ typedef struct wt_instance {
     int unused[3];
 } wt_instance;
 
-// What a node's process function gets. Buffers are planar: channel c, frame n at [c * stride + n]. `out` may be `in[0]`.
+// What a node's process function gets. Buffers are planar: channel c, frame n at [c * stride + n]. `out` may be
+// `in[0]`.
 typedef struct wt_node_io {
     const float *in[WT_MAX_NODE_INPUTS];
     int channels[WT_MAX_NODE_INPUTS];

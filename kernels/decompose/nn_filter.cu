@@ -3,7 +3,8 @@
 //   nn_distances   a thread a pair of frames; neighbours read side by side
 //   nn_link        a block a frame: the key of the last one near enough, byte by byte from the top by counting, then
 //                  one walk in time that drops those within `width` and keeps the first k
-//   nn_gather      a block a frame: its neighbours in the block's array, a thread a row; medians by bisection of their keys
+//   nn_gather      a block a frame: its neighbours in the block's array, a thread a row; medians by bisection of
+//                  their keys
 //
 // Compiled without fused multiply-adds: distances have the CPU's bits, so that neighbours are the same.
 // Judge: the CPU (dsp/decompose/nn_filter.c): the same neighbours, 2e-6 of the peak.

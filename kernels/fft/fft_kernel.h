@@ -68,8 +68,8 @@ typedef struct wt_fft_columns_args {
 } wt_fft_columns_args;
 
 #ifndef __CUDACC__
-/// X[k] = sum over n of x[n] exp(-2 pi i k n / length), in double, straight from the definition; NaN where memory is out.
-/// in, out: pairs, apart.
+/// X[k] = sum over n of x[n] exp(-2 pi i k n / length), in double, straight from the definition; NaN where memory is
+/// out.  in, out: pairs, apart.
 void wt__dft_ref(const double *in, int length, double *out);
 #endif
 

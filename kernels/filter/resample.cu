@@ -12,11 +12,12 @@
 // outputs, so taps (laid out in the outputs' order) and inputs are read side by side; both come from the L1 cache,
 // where a block's inputs stay while k runs.
 //
-// resample_blend: any ratio; each tap is a polynomial of four columns. A warp makes a few neighbouring outputs of 32 lines:
-// it blends their taps for 32 input frames, a lane a frame, then every lane multiplies them with its own line's frames.
+// resample_blend: any ratio; each tap is a polynomial of four columns. A warp makes a few neighbouring outputs of 32
+// lines: it blends their taps for 32 input frames, a lane a frame, then every lane multiplies them with its own line's
+// frames.
 //
-// resample_ends, behind one of them: the first outputs, which have taps of their own, and silent ones at the end. A warp
-// makes an output.
+// resample_ends, behind one of them: the first outputs, which have taps of their own, and silent ones at the end. A
+// warp makes an output.
 //
 // _wide has taps and sums in double (150 dB needs them), the others in float.
 // Judge: resample_ref.c, 140 dB wide, 110 dB else (float sums in another order).

@@ -10,8 +10,8 @@
 #define WT_RESAMPLE_END_WARPS 4 ///< outputs of a thread block of resample_ends
 
 /// Output n of a line lies `phase` / denominator behind input frame f = n * numerator / denominator (whole), and is the
-/// sum over k of tap k times input frame f - before + k; outside a line there is silence. The first n_start outputs have
-/// taps of their own, outputs from n_heard on are silent.
+/// sum over k of tap k times input frame f - before + k; outside a line there is silence. The first n_start outputs
+/// have taps of their own, outputs from n_heard on are silent.
 typedef struct wt_resample_args {
     const float *in;  ///< [n_lines][n_in]
     float *out;       ///< [n_lines][n_out]

@@ -20,7 +20,10 @@ template <> struct value<float> {
     {
         return x.data ? array_get_float(x.type, x.data, at) : (float)x.value;
     }
-    static __device__ void put(const array_operand &x, long long at, float y) { array_put_float(x.type, x.data, at, y); }
+    static __device__ void put(const array_operand &x, long long at, float y)
+    {
+        array_put_float(x.type, x.data, at, y);
+    }
     static __device__ float unary(int op, float x) { return array_unary_float(op, x); }
     static __device__ float binary(int op, float a, float b) { return array_binary_float(op, a, b); }
 };
@@ -152,7 +155,8 @@ template <class T> static __device__ void finish(const array_reduce_args &a, lon
 
 // Elements first, first + step .. before end of one result.
 template <class T>
-static __device__ part<T> gather_part(const array_reduce_args &a, long long out, long long first, long long end, int step)
+static __device__ part<T> gather_part(const array_reduce_args &a, long long out, long long first, long long end,
+                                      int step)
 {
     const long long base = array_offset(a.shape, a.rank, a.in.strides, out);
     part<T> sum = nothing<T>(a.op);

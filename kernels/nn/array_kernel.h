@@ -1,7 +1,7 @@
 // Operations on arrays, shared by the CPU and the GPU: arguments, types of elements, and what is done with each.
 //
-// Values are computed as float, double or long long (ARRAY_FLOAT ..), whichever `klass` says; elements are read from and
-// written to their own types here, to the same bits on both backends.
+// Values are computed as float, double or long long (ARRAY_FLOAT ..), whichever `klass` says; elements are read from
+// and written to their own types here, to the same bits on both backends.
 #ifndef WT_ARRAY_KERNEL_H
 #define WT_ARRAY_KERNEL_H
 #include "fastmath_kernel.h"
@@ -121,7 +121,8 @@ WT_SHARED_FN float array_read_small(int type, unsigned bits)
     if (type == ARRAY_F4) return (bits & 8 ? -1.0f : 1.0f) * array_widen(bits & 7, 1, 1);
     const float sign = bits >> (type == ARRAY_F16 || type == ARRAY_BF16 ? 15 : 7) ? -1.0f : 1.0f;
     if (type == ARRAY_BF16) return wt_from_bits((int)(bits << 16));
-    if (type == ARRAY_E4M3) return (bits & 0x7f) == 0x7f ? wt_from_bits(0x7fc00000) : sign * array_widen(bits & 0x7f, 3, 7);
+    if (type == ARRAY_E4M3)
+        return (bits & 0x7f) == 0x7f ? wt_from_bits(0x7fc00000) : sign * array_widen(bits & 0x7f, 3, 7);
     if (type == ARRAY_E5M2) bits = bits << 8; // binary16 with a short mantissa
     const unsigned m = bits & 0x7fff;
     if (m >= 0x7c00) return sign * wt_from_bits((int)(0x7f800000u | (m & 0x3ff) << 13));

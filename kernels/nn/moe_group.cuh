@@ -1,6 +1,6 @@
-// Choices of experts, put together by expert: where each expert's rows begin, and which of its rows a choice has, in the
-// order of the choices. One block of 1,024 threads: a warp an expert, and on by the block's warps; a lane sees every 32nd
-// choice.
+// Choices of experts, put together by expert: where each expert's rows begin, and which of its rows a choice has, in
+// the order of the choices. One block of 1,024 threads: a warp an expert, and on by the block's warps; a lane sees
+// every 32nd choice.
 //
 // begins: shared memory of experts + 1, at most 1,025; offsets: [experts + 1]; slots: [pairs], -1 for a choice of none.
 static __device__ void group_by_expert(const int *chosen, int pairs, int experts, int *begins, int *offsets, int *slots)

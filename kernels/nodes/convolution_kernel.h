@@ -39,7 +39,8 @@ typedef struct convolution_stage {
 
 typedef struct convolution_plan {
     int n_stages, head_taps, ring_frames; // ring: a power of two
-    int head_stride;                      // of a response in the head: whole fours, at least a tick, four zeros before and 16 behind
+    int head_stride;                      // of a response in the head: whole fours, at least a tick, four zeros before
+                                          // and 16 behind
     int n_inputs, n_outputs, n_feeds;     // feeds: inputs summed into an output, 2 = true stereo
     int n_responses, coupled;             // coupled: channels read each other's lines, so their chunks begin together
     int phase;

@@ -8,8 +8,8 @@
 //             summed in integers: exact, whatever the blocks, on both backends
 //   out       x delayed by the latency, times 1 - attenuation
 //
-// In short blocks on a device a gain is one sum over the attenuations, weighted with the trapezoid: the same integers, and
-// the running sums follow when the block is answered.
+// In short blocks on a device a gain is one sum over the attenuations, weighted with the trapezoid: the same integers,
+// and the running sums follow when the block is answered.
 //
 // With boxes of b1 and b2 frames a gain averages b1 + b2 - 1 values; window = b1 + b2 - 1 + 2 * LIMITER_MARGIN makes
 // every one of them see the peak, and LIMITER_MARGIN frames either side of it, because what lies between two samples

@@ -128,7 +128,8 @@ static __device__ void node_echo_cancel_process(const wt_node_io *io, const node
             float *ring = spectral_channel(&p->base, state, c);
             const float *ready = echo_ready(echo_voice_of(p, state, c));
             ring[slot] = echo_tame(io->in[0][c * io->stride + frame]);
-            io->out[c * io->stride + frame] = ring[(position + f - block) & mask] - echo_amount(k, position + f) * ready[phase + f];
+            io->out[c * io->stride + frame] =
+                ring[(position + f - block) & mask] - echo_amount(k, position + f) * ready[phase + f];
         }
         __syncthreads();
         if (n == block - phase) echo_end_block(io, p, state, position + n);

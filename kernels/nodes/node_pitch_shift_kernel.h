@@ -162,8 +162,9 @@ WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
 }
 
 // ---- formants: bin k will be heard at the ratio times k, so it gets the envelope V there for V here. V is the true
-// envelope: the log magnitudes smoothed by their first cepstral coefficients; what lies below the smooth curve is lifted
-// to it and smoothed again, SHIFT_ROUNDS times whatever comes out, and no harmonics are looked for: nothing is decided.
+// envelope: the log magnitudes smoothed by their first cepstral coefficients; what lies below the smooth curve is
+// lifted to it and smoothed again, SHIFT_ROUNDS times whatever comes out, and no harmonics are looked for: nothing is
+// decided.
 // Source: S. Imai and Y. Abe, 1979; A. Roebel and X. Rodet, DAFx 2005.
 
 WT_SHARED_FN float *shift_lifted(const node_pitch_shift_plan *p, float *own) { return own + 6 * p->row; }

@@ -1,5 +1,5 @@
-// vad: one warp a channel listens, in pieces that end with a window; the high-pass is a scan over the lanes, in double as
-// the CPU's, so that decisions agree. Judge: the CPU's, the same decisions, gains to 100 dB.
+// vad: one warp a channel listens, in pieces that end with a window; the high-pass is a scan over the lanes, in double
+// as the CPU's, so that decisions agree. Judge: the CPU's, the same decisions, gains to 100 dB.
 #pragma once
 #include "chain.cuh"
 #include "node_vad_kernel.h"

@@ -116,7 +116,8 @@ static __device__ __forceinline__ void make_tile(const wt_onset_args &a, float *
     const long long t = first + lane - a.shift;
     const double floor = a.has_floor || !a.precise ? a.floor : wt__onset_db(__int_as_float(a.peaks[signal])) - 80;
     for (int band = warp; band < a.n_bands; band += 8)
-        rises[band * (WT_ONSET_TILE + 1) + lane] = t >= 0 && t + a.shift < a.n_frames ? rise_of(a, mel, band, t, floor) : 0;
+        rises[band * (WT_ONSET_TILE + 1) + lane] =
+            t >= 0 && t + a.shift < a.n_frames ? rise_of(a, mel, band, t, floor) : 0;
     __syncthreads();
     if (a.median) {
         for (int f = warp; f < WT_ONSET_TILE; f += 8) {

@@ -17,7 +17,8 @@ static __device__ __forceinline__ float windowed(const wt_tempogram_args &a, con
     return i < a.length ? __ldg(a.window + i) * ramped(x, a.n_frames, begin + i, a.length / 2) : 0.0f;
 }
 
-// Lag k of rows first, first + step .. before end of signal x, each over its energy, summed in double by the calling warp.
+// Lag k of rows first, first + step .. before end of signal x, each over its energy, summed in double by the calling
+// warp.
 static __device__ double tempo_sum_again(const wt_tempogram_args &a, const float *x, long long first, long long end,
                                          int step, int k)
 {

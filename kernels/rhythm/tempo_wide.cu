@@ -1,5 +1,5 @@
-// Local autocorrelation of onset envelopes by windows that no block transforms (kernels/rhythm/tempo.cu), around transforms in
-// double that lie in memory. Of a tile of rows:
+// Local autocorrelation of onset envelopes by windows that no block transforms (kernels/rhythm/tempo.cu), around
+// transforms in double that lie in memory. Of a tile of rows:
 //
 //   tempo_wide_fill    a thread a number of a windowed row
 //   tempo_wide_scale   a block a row: 1 / its energy
@@ -11,7 +11,8 @@
 //
 //   tempo_wide_mean    a thread a number: the sums over the rows, whose transform is n_fft times the mean's lags
 //
-// A signal's sums do not depend on how tiles are cut. Judge: the CPU (dsp/rhythm/tempogram.c, dsp/rhythm/tempo.c), 2e-6 of the peak.
+// A signal's sums do not depend on how tiles are cut. Judge: the CPU (dsp/rhythm/tempogram.c, dsp/rhythm/tempo.c), 2e-6
+// of the peak.
 #include "tempo.cuh"
 #include "tempo_wide_kernel.h"
 

@@ -1,6 +1,6 @@
-// For kernels that are launched with wt_launch.overlap. What a kernel does before wait_for_earlier must not depend on any
-// kernel before it in the stream that may still run, and every block waits, so that waiting for the last one is waiting
-// for all. Nothing happens before 9.0, nor without the launch's overlap.
+// For kernels that are launched with wt_launch.overlap. What a kernel does before wait_for_earlier must not depend on
+// any kernel before it in the stream that may still run, and every block waits, so that waiting for the last one is
+// waiting for all. Nothing happens before 9.0, nor without the launch's overlap.
 
 // The next kernel's blocks may come as soon as all of this one's have said so, and there is room for them.
 static __device__ __forceinline__ void let_next_begin()
@@ -22,6 +22,8 @@ static __device__ __forceinline__ void wait_for_earlier()
 static __device__ __forceinline__ void ask_for(const void *from, unsigned bytes)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+                 ::"l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
 #endif
 }

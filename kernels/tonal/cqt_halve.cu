@@ -5,7 +5,8 @@
 // back as 1024 complex points: all in shared memory. 100 operations an output, of the 401 taps' 802.
 // Judge: resample_ref.c with the same taps, 110 dB.
 //
-// cqt_halve_double sums the taps' products in double, a thread an output: as the CPU's precise halver (dsp/tonal/halve.c).
+// cqt_halve_double sums the taps' products in double, a thread an output: as the CPU's precise halver
+// (dsp/tonal/halve.c).
 #include "fft.cuh"
 #include "cqt_kernel.h"
 

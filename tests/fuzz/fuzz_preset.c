@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!wt_preset_build(preset, &(wt_chain_config){.rate_hz = 8000, .channels = 1}, &chain)) {
         float x[64] = {0.5f};
         (void)!wt_preset_check_midi(preset, chain);
-        (void)!wt_chain_process(chain, (const float *const[]){x}, (float *const[]){x}, wt_chain_out_channels(chain) == 1 ? 64 : 0);
+        (void)!wt_chain_process(chain, (const float *const[]){x}, (float *const[]){x},
+                                wt_chain_out_channels(chain) == 1 ? 64 : 0);
     }
     edit(preset);
     wt_chain_destroy(chain);

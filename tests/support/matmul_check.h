@@ -73,7 +73,7 @@ void solve(wt_device *device, const problem *p, int without);
 
 #define SOLVE_ALL(device, problems)                                                                                    \
     for (size_t solve_k = 0; solve_k < sizeof(problems) / sizeof *(problems); solve_k++)                               \
-        for (int without = 0; without < (wt_device_get_info(device)->backend == WT_BACKEND_CPU ? 1 : N_WITHOUT);          \
+        for (int without = 0; without < (wt_device_get_info(device)->backend == WT_BACKEND_CPU ? 1 : N_WITHOUT);       \
              without++)                                                                                                \
         solve(device, &(problems)[solve_k], without)
 

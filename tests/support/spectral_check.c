@@ -51,6 +51,19 @@ wt_mel_bank_config golden_bank_config(const golden_case *g)
     return c;
 }
 
+wt_pitch_frames golden_pitch_frames(const golden_case *g, size_t n)
+{
+    const bool reflects = !strcmp(golden_text(g, "pad_mode", "constant"), "reflect");
+    return (wt_pitch_frames){.rate_hz = golden_double(g, "sr", 22050),
+                             .fmin_hz = golden_double(g, "fmin", 0),
+                             .fmax_hz = golden_double(g, "fmax", 0),
+                             .frame_length = golden_int(g, "frame_length", 0),
+                             .hop = golden_int(g, "hop_length", 0),
+                             .n_samples = (int64_t)n,
+                             .pad = reflects ? WT_STFT_PAD_REFLECT : WT_STFT_PAD_ZERO,
+                             .no_center = !golden_int(g, "center", 1)};
+}
+
 float *floats(size_t count)
 {
     float *x = calloc(count ? count : 1, sizeof *x);
@@ -69,7 +82,8 @@ float *turned(const float *x, size_t rows, size_t columns, size_t width)
 {
     float *y = floats(rows * columns * width);
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) memcpy(y + (c * rows + r) * width, x + (r * columns + c) * width, width * 4);
+        for (size_t c = 0; c < columns; c++)
+            memcpy(y + (c * rows + r) * width, x + (r * columns + c) * width, width * 4);
     return y;
 }
 
@@ -84,8 +98,8 @@ void assert_near_peak(const float *want, const float *got, size_t count, double 
         if (!(off <= worst)) worst = off, at = i; // also when it is not a number
     }
     if (!(worst <= bound * peak))
-        fail_msg("%s: %.3g of the peak %g at %zu (%.9g, want %.9g), allowed %.2g", what, worst / peak, peak, at, got[at],
-                 want[at], bound);
+        fail_msg("%s: %.3g of the peak %g at %zu (%.9g, want %.9g), allowed %.2g", what, worst / peak, peak, at,
+                 got[at], want[at], bound);
 }
 
 wt_device *cpu_device(void)

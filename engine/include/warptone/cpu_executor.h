@@ -7,7 +7,8 @@
 /// A function that runs long looks at wt_job_should_stop between pieces of its work; when that is true it keeps its own
 /// progress in `user`, calls wt_job_continue_later and returns: it is called again when its turn comes.
 /// A task may also be a graph of the CPU backend: its nodes run on the worker, one by one; between two of them it gives
-/// way or is cancelled. A graph that was cancelled half-way begins anew when it is submitted again.
+/// way or is cancelled. A graph that was cancelled half-way begins anew when it is submitted again. Tasks may share a
+/// graph: each runs all of it, and their nodes come in any order among each other, as launches on two streams do.
 #ifndef WARPTONE_CPU_EXECUTOR_H
 #define WARPTONE_CPU_EXECUTOR_H
 

@@ -1,7 +1,8 @@
 /// Products of matrices by cuBLASLt, where it is installed: y = x W^T, everything row-major and on a GPU.
 ///
 /// A handle belongs to one partition and one stream at a time: it has its own workspace, and its algorithms are chosen
-/// for the partition's number of SMs. What was chosen for a form is kept, so that the same form gives the same bits.
+/// for the partition's number of SMs when it is made: after a resize make another. What was chosen for a form is kept,
+/// so that the same form gives the same bits.
 #ifndef WARPTONE_CUBLASLT_H
 #define WARPTONE_CUBLASLT_H
 

@@ -44,7 +44,7 @@ typedef struct wt_device_info {
     int ordinal;              ///< CUDA device number; 0 on the CPU
     char name[128];           ///< "NVIDIA H200", or the processor's model name
     int compute_major, compute_minor; ///< CUDA compute capability; 0 on the CPU
-    int n_sms;                ///< streaming multiprocessors, or processors this process may use
+    int n_sms;                ///< streaming multiprocessors, or processors that the thread which opened it may use
     size_t memory_bytes;      ///< total
     size_t memory_free_bytes; ///< at the time of the call
     size_t l2_bytes;          ///< GPU L2, or the CPU's last-level cache; 0 unknown

@@ -62,7 +62,8 @@ typedef struct wt_dispatch_config {
     const char *name;              ///< stands in sentences, "dispatch NAME: ..."; NULL = "work"; copied, 31 bytes kept
     wt_partition *partition;       ///< its max_pending_kernels holds for all its dispatches together: what is above it
                                    ///< is queued. NULL = no such limit. Borrowed until destroy
-    int max_in_flight;             ///< of all streams of this dispatch, 0 = the partition's limit, or 1024
+    int max_in_flight;             ///< of all streams of this dispatch, 0 = the partition's limit as it is now, and
+                                   ///< 1024 at least
     int max_queued;                ///< 0 = 256, at most 65536; each keeps 5 KB
     int history;                   ///< ended tickets that can be asked about, 0 = 1024, at most 2^20
     bool no_thread;                ///< do not keep a thread: the queue and the watchdogs move in calls only

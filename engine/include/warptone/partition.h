@@ -63,9 +63,9 @@ WT_CHECKED wt_status wt_layout_create(wt_device *device, const wt_layout_config 
 
 /// New shares for the same partitions (names, tiers, lending and order unchanged), or another cut. Streams keep their
 /// handles and move; graphs captured before do not and must be captured again (`generation` counts up). What was made
-/// for a partition's number of SMs (wt_matmul, wt_nn, wt_arrays, wt_cublaslt) keeps that number, and from whole units to
-/// `fine` is refused by CUDA where it has larger clusters: make it anew. A session of a language model does all of that
-/// itself (docs/llm.md).
+/// for a partition's number of SMs (wt_matmul, wt_nn, wt_arrays, wt_cublaslt) keeps that number, and from whole units
+/// to `fine` is refused by CUDA where it has larger clusters: make it anew. A session of a language model does all of
+/// that itself (docs/llm.md).
 /// Errors: WT_ERR_STATE while work is pending in any partition or a step is open, WT_ERR_QUOTA (a memory quota below
 /// what its pools hold), and those of create; then nothing is changed.  [worker; nobody may queue work meanwhile]
 WT_CHECKED wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config *config);

@@ -11,7 +11,8 @@
 ///       - {cc: 7, param: low_cut/frequency_hz, min: 40, max: 400, curve: log}
 ///       - {program: 3, preset: hall}
 ///
-/// Further keys of a node are the parameters and options of its type. Paths of files are relative to the preset's folder.
+/// Further keys of a node are the parameters and options of its type. Paths of files are relative to the preset's
+/// folder.
 #ifndef WARPTONE_PRESET_H
 #define WARPTONE_PRESET_H
 

@@ -11,8 +11,8 @@
 /// operands and the result are integers, arithmetic is in int64, otherwise in float, with an F64 among them in double;
 /// sums of floats are in double. Results are rounded to nearest, to fp8 with saturation, to integers towards zero with
 /// saturation (not a number: 0); integers to smaller ones keep their low bits. The result may be an operand where both
-/// are seen through the same strides. Types: WT_DTYPE_F32 .. WT_DTYPE_BOOL, and two a byte WT_DTYPE_I4, U4 and F4 (E2M1,
-/// not a number: 0), whose strides count numbers: read through any strides from an even element on; written by
+/// are seen through the same strides. Types: WT_DTYPE_F32 .. WT_DTYPE_BOOL, and two a byte WT_DTYPE_I4, U4 and F4
+/// (E2M1, not a number: 0), whose strides count numbers: read through any strides from an even element on; written by
 /// elementwise operations and concat alone, in lines of even length without gaps.
 #ifndef WARPTONE_ARRAY_H
 #define WARPTONE_ARRAY_H

@@ -96,8 +96,8 @@ typedef struct wt_llm_session_config {
 /// on an armed device (0.2 to 1 s); after a resize of the layout the first step does so again. Keys and values are
 /// 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which sequences take as they grow and give
 /// back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than a batch, a
-/// partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not fit
-/// into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE,
+/// partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not
+/// fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE,
 /// WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
@@ -177,8 +177,8 @@ wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [wo
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
 
-/// The tokens so far as bytes that outlive the session: their keys and values, whole pages of 64 positions, zeros behind
-/// the last, in this machine's byte order. The same calls give the same bytes on the same backend.  [worker]
+/// The tokens so far as bytes that outlive the session: their keys and values, whole pages of 64 positions, zeros
+/// behind the last, in this machine's byte order. The same calls give the same bytes on the same backend.  [worker]
 size_t wt_llm_session_saved_bytes(const wt_llm_session *session);
 /// Write them to `out`. Errors: WT_ERR_BAD_ARG (fewer than wt_llm_session_saved_bytes), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_llm_session_save(wt_llm_session *session, void *out, size_t out_bytes);
@@ -278,7 +278,8 @@ WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, 
 
 /// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
 /// is not a number: a GPU chooses it and leaves the logits where they are. `leads` [n], NULL = not wanted: how far its
-/// logit is above the second, as a part of what it is above the lowest finite one. wt_llm_logits has none afterwards.
+/// logit is above the second, as a part of what it is above the lowest finite one; on a GPU, where less, how far a
+/// router's last chosen expert is above the next one likewise. wt_llm_logits has none afterwards.
 /// Errors: those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next,
                                           float *leads);

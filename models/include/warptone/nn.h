@@ -1,5 +1,6 @@
 /// Fused operations of neural networks over arrays, on a GPU and the CPU by the same calls: norms, activations, gates,
-/// embeddings, RoPE, convolution, LSTM, experts, attention. What has no op of its own is in array.h, products in matmul.h.
+/// embeddings, RoPE, convolution, LSTM, experts, attention. What has no op of its own is in array.h, products in
+/// matmul.h.
 ///
 ///     wt_nn_create(&(wt_nn_config){.device = device, .matmul = matmul}, &nn);
 ///     wt_nn_norm(nn, stream, &(wt_norm_args){.kind = WT_NORM_RMS, .x = &x, .residual = &h, .sum = &h, .weight = &w,

@@ -26,8 +26,8 @@ extern "C" {
     X(WT_DTYPE_I8,      "I8",       8) \
     X(WT_DTYPE_U8,      "U8",       8) \
     X(WT_DTYPE_BOOL,    "BOOL",     8)
-/// X(code, name, elements a block, bytes a block): types of GGUF; and numbers of 4 bits, two a byte, the first in the low
-/// nibble: -8..7, 0..15, and OCP E2M1 (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives)
+/// X(code, name, elements a block, bytes a block): types of GGUF; and numbers of 4 bits, two a byte, the first in the
+/// low nibble: -8..7, 0..15, and OCP E2M1 (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives)
 #define WT_DTYPE_BLOCK_LIST(X)       \
     X(WT_DTYPE_Q8_0, "Q8_0",  32,  34) \
     X(WT_DTYPE_Q4_0, "Q4_0",  32,  18) \
