@@ -19,6 +19,9 @@ typedef struct wt_griffin_lim_config {
     bool no_momentum;    ///< Griffin and Lim's original
     bool zero_phase;     ///< begin with phase 0; false = with random phases
     uint64_t seed;       ///< of them: 2 pi (u + 1) / 2 of Knuth's MMIX generator, bin after bin and frame after frame
+    /// [length] Room for a signal between eight iterations and the next, when not precise and no device; borrowed until
+    /// the plan is destroyed. NULL = the plan takes it: else its memory does not grow with the signal's.
+    float *work;
 } wt_griffin_lim_config;
 
 /// A plan: tables and all memory; one call at a time.
