@@ -98,7 +98,7 @@ static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_fr
                                     .n_signals = n_signals,
                                     .n_iter = o->n_iter,
                                     .seed = (uint64_t)o->seed};
-    config.stft.precise = is_short(s);
+    config.in_float = !is_short(s);
     return config;
 }
 

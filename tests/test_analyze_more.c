@@ -236,7 +236,7 @@ static void assert_signal(void **state, const char *options, const float *magnit
     int64_t n_frames;
     wt_griffin_lim *plan;
     const wt_griffin_lim_config config = {
-        .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true}, // of a short signal
+        .stft = {.n_fft = N_FFT, .hop = HOP},
         .n_frames = FRAMES, .length = N, .n_iter = 4, .seed = 5};
     float *signal = malloc(sizeof *signal * N);
     assert_ok(wt_griffin_lim_create(NULL, &config, &plan));
