@@ -3,7 +3,7 @@
 // every weight once and the keys and values of the context: its rate stands beside that of a plain kernel that reads.
 //
 //   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b,
-//   mixtral
+//   mixtral, qwen3-30b-a3b
 //
 // TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
 // ngram, steps, or some of them in one word; without it all of them, of the other types the decode alone. With `exact`
@@ -227,7 +227,9 @@ int main(int argc, char **argv)
     const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode";
     wt_llm m;
     if (!random_llm_make(name, &m)) {
-        fprintf(stderr, "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b or mixtral\n", name);
+        fprintf(stderr,
+                "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b, mixtral or qwen3-30b-a3b\n",
+                name);
         return 1;
     }
     if (!random_llm_retype(&m, type)) {

@@ -2,11 +2,11 @@
 // it keeps.
 //
 //   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
-//                   [--streams N] [--apart 1] [--witness 1]
+//                   [--streams N] [--processor N|quiet] [--witness 1]
 //   bench_roundtrip --row PATH:LOAD:FRAMES:BLOCKS ...     these rows in this order; each is printed when it is known
 //
-// With --apart 1 the audio thread has a core to itself: the last processor that it may use, whose siblings nobody else
-// of the process uses either.
+// With --processor the audio thread has a processor to itself, as in `warptone live`: that one, or the one that takes
+// the least from it; nobody else of the process uses its siblings.
 //
 // With --witness 1 a second kernel on another SM of the audio partition notes when it stood still (support/witness.h),
 // to tell a kernel that was off its SM from a bus that did not answer. Its own looks are beside the measured ones then.
@@ -44,7 +44,7 @@
 // it: late beginning; until the doorbell was rung; until the device saw it, against the blocks before; what the device
 // did until then; its own part; the ways there and back; until the answer was found, which for a missed block is when
 // the next one came at the earliest; until the call ended.
-#include "support/apart.h"
+#include "../hosts/live_processor.h"
 #include "support/gpu_load.h"
 #include "support/late_blocks.h"
 #include "support/live_chains.h"
@@ -104,9 +104,10 @@ typedef struct bench {
     const char *only_path, *only_load;
     row rows[MAX_ROWS];
     int n_rows;
-    bool no_device, apart, watched, knows_calls; ///< watched: by the witness; calls: of the system, by the kernel
+    bool no_device, watched, knows_calls; ///< watched: by the witness; calls: of the system, by the kernel
     int n_calling;                               ///< blocks of the row at hand in whose callback there was one
-    bench_processors processors; ///< where `apart`
+    const char *processor;
+    live_processor own; ///< the audio thread's
     wt_device *device;
     gpu_loads loads;
     wt_layout *layout;
@@ -143,7 +144,7 @@ typedef wt_status (*block_function)(void *user, const bench *b);
 // `took`: the call. `late`: how long after its time it began. `live`: NULL, or what the function plays.
 static wt_status run_blocks(bench *b, int n, block_function function, void *user, const wt_live *live)
 {
-    use_processors(&b->processors, true);
+    live_processor_place(&b->own, pthread_self(), true);
     const double period_ns = b->block / RATE * 1e9;
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
     wt_histogram_reset(b->took);
@@ -159,7 +160,7 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         wt_status status = function ? function(user, b) : WT_OK;
         if (live && system_calls_end()) b->n_calling++;
         if (status && status != WT_ERR_TIMEOUT) { // late blocks are the live engine's to count
-            use_processors(&b->processors, false);
+            live_processor_place(&b->own, pthread_self(), false);
             return status;
         }
         block.took_ns = wt_clock_now_ns(NULL) - block.start_ns;
@@ -169,7 +170,7 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         wt_histogram_record(b->took, block.took_ns);
         wt_histogram_record(b->late, block.late_ns);
     }
-    use_processors(&b->processors, false);
+    live_processor_place(&b->own, pthread_self(), false);
     return WT_OK;
 }
 
@@ -563,8 +564,8 @@ static bool read_options(int argc, char **argv, bench *b)
             b->only_path = argv[k + 1];
         else if (!strcmp(argv[k], "--load"))
             b->only_load = argv[k + 1];
-        else if (!strcmp(argv[k], "--apart"))
-            b->apart = atoi(argv[k + 1]) != 0;
+        else if (!strcmp(argv[k], "--processor"))
+            b->processor = argv[k + 1];
         else if (!strcmp(argv[k], "--witness"))
             b->watched = atoi(argv[k + 1]) != 0;
         else if (!strcmp(argv[k], "--chain"))
@@ -582,8 +583,8 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &b)) {
         fprintf(stderr,
                 "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] "
-                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--apart 1] [--witness 1] [--row "
-                "PATH:LOAD:FRAMES:BLOCKS]\n",
+                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--processor N|quiet] "
+                "[--witness 1] [--row PATH:LOAD:FRAMES:BLOCKS]\n",
                 MAX_BLOCK, STREAMS);
         return 1;
     }
@@ -591,10 +592,12 @@ int main(int argc, char **argv)
     if (!b.n_rows) add_rows(&b);
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
-    if (b.apart) {
-        move_apart(&b.processors);
-        printf("bench_roundtrip: the audio thread has %s %d (siblings %s)\n",
-               b.processors.apart ? "to itself processor" : "no processor", b.processors.cpu, b.processors.siblings);
+    if (b.processor) {
+        if (live_processor_choose(b.processor, &b.own)) return fail("processor");
+        printf("bench_roundtrip: the audio thread has processor %d", b.own.cpu);
+        if (b.own.lost >= 0)
+            printf(", which loses %.2f %% of its time, the worst %.2f %%", 100 * b.own.lost, 100 * b.own.most_lost);
+        printf("\n");
     }
     b.knows_calls = system_calls_watch();
     wt_status status = set_up(&b);

@@ -122,6 +122,7 @@ typedef struct analyze_signal {
     int rate_hz;
     analyze_place *place; ///< NULL = the calling thread
     struct analyze_whole *whole; ///< [channels] of the signal that this is a tile of; NULL = no tile
+    bool maps;                   ///< what is as long as the signal lies in files
 } analyze_signal;
 
 /// Whether a feature's columns can be made a tile at a time.

@@ -55,14 +55,18 @@ wt_status analyze_time_stretch(const analyze_signal *s, analyze_result *r)
 
 wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
-    const wt_pitch_shift_config config = shift_config(s, n, 1);
-    wt_pitch_shift *plan;
-    void *data;
-    wt_status status = wt_pitch_shift_create(NULL, &config, &plan);
-    if (status) return status;
-    status = analyze_add(r, &analyze_like.pitch_shift, 1, n, &data);
+    wt_pitch_shift_config config = shift_config(s, n, 1);
+    wt_pitch_shift *plan = NULL;
+    size_t mapped = 0;
+    void *data, *work = NULL;
+    wt_status status =
+        config.keep_formants ? analyze_take(s->maps, sizeof(float) * (size_t)n, "pitch_shift", &work, &mapped) : WT_OK;
+    config.work = work;
+    if (!status) status = wt_pitch_shift_create(NULL, &config, &plan);
+    if (!status) status = analyze_add(r, &analyze_like.pitch_shift, 1, n, &data);
     if (!status) wt_pitch_shift_run(plan, pcm, data);
     wt_pitch_shift_destroy(plan);
+    analyze_let_go(work, mapped);
     return status;
 }
 

@@ -145,6 +145,7 @@ typedef struct analyze_spectra {
     int64_t n_frames;
     int bins;
     float *values;
+    size_t mapped; ///< bytes of the mapping that they are; 0 = of malloc
 } analyze_spectra;
 
 /// Complex ones, magnitudes or powers; `precise`: by transforms in double (stft.h). Free with analyze_spectra_free, also

@@ -72,7 +72,7 @@ static wt_status factor(const analyze_options *o, const analyze_array *v, analyz
 
 wt_status analyze_nmf(const analyze_signal *s, analyze_result *r)
 {
-    analyze_result spectrogram = {.n_arrays = 0};
+    analyze_result spectrogram = {.maps = s->maps};
     wt_status status = analyze_spectrogram(s, &spectrogram);
     if (!status) status = factor(s->options, &spectrogram.arrays[0], r);
     analyze_result_free(&spectrogram);
@@ -112,14 +112,18 @@ static wt_mel_inverse_config inverse_config(const analyze_signal *s, int64_t n_f
 static wt_status add_signal(const analyze_signal *s, const float *magnitudes, int64_t n_frames,
                             const analyze_array *like, analyze_result *r)
 {
-    const wt_griffin_lim_config config = phases_config(s, n_frames, 1);
-    wt_griffin_lim *plan;
-    void *data;
-    wt_status status = wt_griffin_lim_create(NULL, &config, &plan);
-    if (status) return status;
-    status = analyze_add(r, like, 1, s->n, &data);
+    wt_griffin_lim_config config = phases_config(s, n_frames, 1);
+    wt_griffin_lim *plan = NULL;
+    size_t mapped = 0;
+    void *data, *work = NULL;
+    wt_status status = WT_OK;
+    if (config.in_float) status = analyze_take(s->maps, sizeof(float) * (size_t)s->n, like->name, &work, &mapped);
+    config.work = work;
+    if (!status) status = wt_griffin_lim_create(NULL, &config, &plan);
+    if (!status) status = analyze_add(r, like, 1, s->n, &data);
     if (!status) wt_griffin_lim_run(plan, magnitudes, data);
     wt_griffin_lim_destroy(plan);
+    analyze_let_go(work, mapped);
     return status;
 }
 
@@ -150,7 +154,7 @@ static wt_status bands_of(const analyze_signal *s, analyze_result *mel)
 
 wt_status analyze_mel_to_stft(const analyze_signal *s, analyze_result *r)
 {
-    analyze_result mel = {.n_arrays = 0};
+    analyze_result mel = {.maps = s->maps};
     void *rows;
     wt_status status = bands_of(s, &mel);
     if (!status)
@@ -161,29 +165,32 @@ wt_status analyze_mel_to_stft(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-/// The same frame by frame; caller frees, also after an error.
-static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *mel, float **magnitudes)
+/// The same frame by frame; caller frees with analyze_let_go.
+static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *mel, void **magnitudes, size_t *mapped)
 {
     const int64_t n_frames = mel->shape[1], bins = analyze_n_fft(s->options) / 2 + 1;
     const size_t bytes = sizeof(float) * (size_t)(n_frames * bins);
-    float *rows = malloc(bytes);
-    *magnitudes = malloc(bytes);
-    wt_status status = rows && *magnitudes
-                           ? rows_of_mel(s, mel, rows)
-                           : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %lld frames", (long long)n_frames);
+    size_t rows_mapped;
+    void *rows;
+    *magnitudes = NULL;
+    wt_status status = analyze_take(s->maps, bytes, "mel_to_audio", &rows, &rows_mapped);
+    if (status) return status;
+    status = rows_of_mel(s, mel, rows);
+    if (!status) status = analyze_take(s->maps, bytes, "mel_to_audio", magnitudes, mapped);
     if (!status) analyze_turn(rows, bins, n_frames, 1, *magnitudes);
-    free(rows);
+    analyze_let_go(rows, rows_mapped);
     return status;
 }
 
 wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
 {
-    analyze_result mel = {.n_arrays = 0};
-    float *magnitudes = NULL;
+    analyze_result mel = {.maps = s->maps};
+    size_t mapped = 0;
+    void *magnitudes = NULL;
     wt_status status = bands_of(s, &mel);
-    if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes);
+    if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes, &mapped);
     if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), &analyze_like.mel_to_audio, r);
-    free(magnitudes);
+    analyze_let_go(magnitudes, mapped);
     analyze_result_free(&mel);
     return status;
 }
@@ -213,16 +220,19 @@ static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, 
     const int64_t area = rows * columns, count = b->n_signals * area;
     const size_t bytes = sizeof(float) * (size_t)(v + count);
     const void *data;
-    float *x = malloc(bytes);
-    wt_status status = x ? analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data)
-                         : wt_fail(WT_ERR_NO_MEMORY, "nmf: %d signals", b->n_signals);
+    size_t mapped;
+    void *memory;
+    wt_status status = analyze_take(b->signal.maps, bytes, "nmf", &memory, &mapped);
+    if (status) return status;
+    float *x = memory;
+    status = analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++) {
         analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
         begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
     }
     if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    free(x);
+    analyze_let_go(memory, mapped);
     return status;
 }
 
@@ -294,14 +304,17 @@ static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
     const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
     const void *data;
-    float *x = malloc(bytes);
-    wt_status status = x ? analyze_fetch(b, magnitudes, bytes, &data)
-                         : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %d signals", b->n_signals);
+    size_t mapped;
+    void *memory;
+    wt_status status = analyze_take(b->signal.maps, bytes, "mel_to_audio", &memory, &mapped);
+    if (status) return status;
+    float *x = memory;
+    status = analyze_fetch(b, magnitudes, bytes, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++)
         analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
     if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    free(x);
+    analyze_let_go(memory, mapped);
     return status;
 }
 

@@ -33,7 +33,7 @@ wt_stft_config analyze_stft_config(const analyze_options *o)
 void analyze_spectra_free(analyze_spectra *x)
 {
     wt_stft_destroy(x->stft);
-    free(x->values);
+    analyze_let_go(x->values, x->mapped);
 }
 
 wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise, analyze_spectra *x)
@@ -46,8 +46,11 @@ wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, b
     if (status) return status;
     x->bins = wt_stft_bins(x->stft);
     x->n_frames = wt_stft_frames(x->stft, s->n);
-    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * (complex ? 2 : 1) * sizeof(float));
-    if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "stft: %lld frames", (long long)x->n_frames);
+    const size_t bytes = (size_t)x->n_frames * (size_t)x->bins * (complex ? 2 : 1) * sizeof(float);
+    void *values;
+    status = analyze_take(s->maps, bytes, "stft", &values, &x->mapped);
+    if (status) return status;
+    x->values = values;
     status = complex ? wt_stft_forward(x->stft, s->pcm, s->n, x->values)
                      : wt_stft_forward_real(x->stft, s->pcm, s->n, output == WT_STFT_POWER, x->values);
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;

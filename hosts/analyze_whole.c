@@ -268,7 +268,7 @@ static wt_status gather(void *user, const analyze_walk *w, int64_t n, const anal
 static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f, analyze_signal s, const row *r,
                                 analyze_result *result)
 {
-    s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
+    s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL, s.maps = true;
     w->place->maps = true;
     wt_status status = w->place->device && f->on_gpu ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
     w->place->maps = false;

@@ -2,6 +2,8 @@
 #ifndef WT_AUDIO_HOST_H
 #define WT_AUDIO_HOST_H
 
+#include "live_processor.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <warptone/status.h>
@@ -44,6 +46,7 @@ typedef struct audio_host_config {
     int block_frames;                   ///< wanted; 0 = the host's
     double latency_ms;                  ///< PortAudio: suggested; 0 = the device's low latency
     bool midi;                          ///< JACK: a MIDI input port
+    live_processor processor;           ///< of the callback's thread; {0} = wherever the system puts it
     audio_callbacks callbacks;
 } audio_host_config;
 

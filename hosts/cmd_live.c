@@ -20,7 +20,7 @@ enum { MAX_PATTERNS = 16, STEP_MS = 50 };
 
 typedef struct arguments {
     live_session_config session;
-    const char *host, *connect, *mode, *path, *record, *midi;
+    const char *host, *connect, *mode, *path, *record, *midi, *processor;
     char *connect_copy;
     const char *patterns[MAX_PATTERNS];
     double seconds;
@@ -255,11 +255,23 @@ static wt_status play(live_session *session, const arguments *a)
     return status;
 }
 
+/// Before any thread is made: all others keep off it.
+static wt_status take_processor(arguments *a)
+{
+    live_processor *p = &a->session.host.processor;
+    wt_status status = live_processor_choose(a->processor, p);
+    if (!status && p->lost >= 0 && !a->quiet)
+        fprintf(stderr, "warptone live: audio has processor %d: %.2f %% of the time lost, on the worst %.2f\n",
+                p->cpu, 100 * p->lost, 100 * p->most_lost);
+    return status;
+}
+
 static int run_command(arguments *a)
 {
     live_session *session = NULL;
     wt_status status = resolve(a);
     if (!status) status = wt_interrupt_install();
+    if (!status && a->processor) status = take_processor(a);
     if (!status) status = join_manager(a);
     if (!status) status = live_session_open(&a->session, &session);
     if (!status) status = play(session, a);
@@ -310,6 +322,8 @@ int cmd_live(int argc, char **argv)
         {"record-out", 0, WT_OPTION_TEXT, &s->record_out, "FILE", "record the output", 0, 0},
         {"duration", 0, WT_OPTION_NUMBER, &a.seconds, "SECONDS", "end by itself", 0.01, 1e9},
         {"awake", 0, WT_OPTION_FLAG, &s->awake, NULL, "let no processor sleep meanwhile: fewer xruns, more power", 0,
+         0},
+        {"processor", 0, WT_OPTION_TEXT, &a.processor, "N", "the audio thread's own; \"quiet\": the best by measure", 0,
          0},
         {"wait", 0, WT_OPTION_FLAG, &s->wait, NULL, "wait for a server, also when it dies", 0, 0},
         {"no-watch", 0, WT_OPTION_FLAG, &a.no_watch, NULL, "do not reload files that change", 0, 0},

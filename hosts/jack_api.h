@@ -6,11 +6,12 @@
 #ifdef WT_HAVE_JACK
 #    include <jack/jack.h>
 #    include <jack/midiport.h>
+#    include <jack/thread.h>
 #    include <jack/transport.h>
 
 // clang-format off
 #    define JACK_API_LIST(X)                                                                                     \
-        X(client_open) X(client_close) X(get_client_name) X(activate) X(deactivate) X(is_realtime)               \
+        X(client_open) X(client_close) X(get_client_name) X(activate) X(deactivate) X(is_realtime) X(client_thread_id) \
         X(on_info_shutdown) X(set_process_callback) X(set_freewheel_callback) X(set_buffer_size_callback)        \
         X(set_sample_rate_callback) X(set_xrun_callback) X(set_latency_callback)                                 \
         X(set_freewheel) X(set_buffer_size) X(get_sample_rate) X(get_buffer_size) X(cpu_load)                    \

@@ -22,6 +22,7 @@ typedef struct jack_host {
     jack_client_t *client;
     int channels, out_channels, n_connect;
     bool auto_connect, activated;
+    live_processor processor;
     char *connect[MAX_PATTERNS];
     jack_port_t *in[MAX_CHANNELS], *out[MAX_CHANNELS], *midi;
     char in_prefix[NAME_BYTES], out_prefix[NAME_BYTES], label[NAME_BYTES];
@@ -222,6 +223,7 @@ static wt_status copy_config(jack_host *h, const audio_host_config *config)
     h->channels = config->channels ? config->channels : 2;
     h->out_channels = config->out_channels ? config->out_channels : h->channels;
     h->auto_connect = config->auto_connect;
+    h->processor = config->processor;
     snprintf(h->in_prefix, sizeof h->in_prefix, "%s", config->in_prefix ? config->in_prefix : "in");
     snprintf(h->out_prefix, sizeof h->out_prefix, "%s", config->out_prefix ? config->out_prefix : "out");
     if (h->channels < 1 || h->channels > MAX_CHANNELS || h->out_channels < 1 || h->out_channels > MAX_CHANNELS)
@@ -309,6 +311,7 @@ static wt_status jack_host_start(audio_host *host)
     jack_host *h = (jack_host *)host;
     if (h->jack->activate(h->client)) return wt_fail(WT_ERR_STATE, "jack: the server does not activate the client");
     h->activated = true;
+    live_processor_place(&h->processor, h->jack->client_thread_id(h->client), true);
     atomic_store(&h->running, !atomic_load(&h->lost));
     if (h->auto_connect) connect_matching(h, NULL, JackPortIsPhysical);
     for (int k = 0; k < h->n_connect; k++) {

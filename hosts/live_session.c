@@ -16,6 +16,7 @@
 enum { AUDIO_SMS = 8, MIN_MAX_FRAMES = 1024 };
 
 static const float rms_seconds = 0.3f, fall_db_per_second = 20 / 1.7f; // as a peak meter falls, IEC 60268-10 type I
+static const float loudest = 1e6f; // what a meter shows at most: from infinity it would never fall
 
 // ---- the audio thread
 
@@ -27,7 +28,7 @@ static void meter(live_levels *levels, const float *const *audio, int channels, 
     for (int c = 0; c < channels; c++) {
         float peak = atomic_load_explicit(&levels->peak[c], memory_order_relaxed) * fall, sum = 0;
         for (int n = 0; n < n_frames; n++) {
-            const float x = fabsf(audio[c][n]);
+            const float x = fminf(fabsf(audio[c][n]), loudest);
             peak = x > peak ? x : peak;
             sum += x * x;
         }

@@ -20,7 +20,7 @@
 #    include <time.h>
 #    include <warptone/names.h>
 
-enum { MAX_CHANNELS = 64, MAX_PIECE = 1024, WATCH_MS = 100 };
+enum { MAX_CHANNELS = 64, MAX_PIECE = 1024, WATCH_MS = 100, LEAVE_MS = 1000 };
 
 typedef struct portaudio_host {
     audio_host base;
@@ -38,7 +38,9 @@ typedef struct portaudio_host {
     // written by the callback, read by any; relaxed
     atomic_ullong n_xruns, n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow;
     atomic_bool lost, running, has_thread;
+    atomic_bool left, inside; ///< left: the host is closed though the stream is not; inside: in the callback
     pthread_t thread; ///< of the callback, valid behind has_thread (release)
+    live_processor processor;
     // the watcher
     pthread_t watcher;
     pthread_mutex_t lock;
@@ -81,11 +83,8 @@ static void process_piece(portaudio_host *h, const float *const *input, float *c
     if (h->device_out > h->out_channels) memcpy(output[1] + at, output[0] + at, sizeof(float) * (size_t)n);
 }
 
-static int on_audio(const void *input, void *output, unsigned long n_frames, const PaStreamCallbackTimeInfo *time,
-                    PaStreamCallbackFlags flags, void *user)
+static void run(portaudio_host *h, const void *input, void *output, unsigned long n_frames, PaStreamCallbackFlags flags)
 {
-    (void)time;
-    portaudio_host *h = user;
     if (!atomic_load_explicit(&h->has_thread, memory_order_relaxed)) {
         h->thread = pthread_self();
         atomic_store_explicit(&h->has_thread, true, memory_order_release);
@@ -95,7 +94,18 @@ static int on_audio(const void *input, void *output, unsigned long n_frames, con
         n = (int)n_frames - at < MAX_PIECE ? (int)n_frames - at : MAX_PIECE;
         process_piece(h, input, output, at, n);
     }
-    return paContinue;
+}
+
+static int on_audio(const void *input, void *output, unsigned long n_frames, const PaStreamCallbackTimeInfo *time,
+                    PaStreamCallbackFlags flags, void *user)
+{
+    (void)time;
+    portaudio_host *h = user;
+    atomic_store(&h->inside, true);
+    const bool left = atomic_load(&h->left);
+    if (!left) run(h, input, output, n_frames, flags);
+    atomic_store(&h->inside, false);
+    return left ? paAbort : paContinue;
 }
 
 // ---- devices
@@ -258,19 +268,27 @@ static wt_status open_devices(portaudio_host *h, const audio_host_config *config
     return status;
 }
 
+/// Nobody joins the thread of a stream that is left behind: it is seen out of the session, and what is the host's stays
+/// with it.
+static void leave_stream(portaudio_host *h)
+{
+    atomic_store(&jack_died, true);
+    atomic_store(&h->left, true);
+    for (int k = 0; k < LEAVE_MS && atomic_load(&h->inside); k++) nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
 static void portaudio_host_close(audio_host *host)
 {
     portaudio_host *h = (portaudio_host *)host;
     if (!h) return;
-    const bool leave = h->is_jack && atomic_load(&h->lost);
-    if (leave) {
-        atomic_store(&jack_died, true);
-    } else {
-        quiet_begin();
-        if (h->stream) (void)h->pa->Pa_CloseStream(h->stream);
-        quiet_end();
-        if (h->pa) portaudio_api_close();
+    if (h->is_jack && atomic_load(&h->lost)) {
+        leave_stream(h);
+        return;
     }
+    quiet_begin();
+    if (h->stream) (void)h->pa->Pa_CloseStream(h->stream);
+    quiet_end();
+    if (h->pa) portaudio_api_close();
     block_adapter_destroy(h->adapter);
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->wake);
@@ -285,6 +303,7 @@ static wt_status portaudio_host_open(const audio_host_config *config, audio_host
     h->base.type = &portaudio_host_type;
     h->call = config->callbacks;
     h->block_frames = config->block_frames;
+    h->processor = config->processor;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -306,7 +325,7 @@ static wt_status portaudio_host_open(const audio_host_config *config, audio_host
 static void *watch(void *user)
 {
     portaudio_host *h = user;
-    bool gone = false;
+    bool gone = false, placed = false;
     pthread_mutex_lock(&h->lock);
     while (!h->stopping && !gone) {
         struct timespec until;
@@ -315,6 +334,9 @@ static void *watch(void *user)
         if (until.tv_nsec >= 1000000000L) until.tv_sec++, until.tv_nsec -= 1000000000L;
         pthread_cond_timedwait(&h->wake, &h->lock, &until);
         gone = !h->stopping && h->pa->Pa_IsStreamActive(h->stream) != 1;
+        if (placed || gone || !atomic_load_explicit(&h->has_thread, memory_order_acquire)) continue;
+        live_processor_place(&h->processor, h->thread, true);
+        placed = true;
     }
     pthread_mutex_unlock(&h->lock);
     if (!gone) return NULL;
@@ -347,6 +369,7 @@ static void portaudio_host_stop(audio_host *host)
 static wt_status portaudio_host_start(audio_host *host)
 {
     portaudio_host *h = (portaudio_host *)host;
+    atomic_store(&h->has_thread, false); // of an earlier start: it has ended
     quiet_begin();
     const PaError error = h->pa->Pa_StartStream(h->stream);
     quiet_end();

@@ -17,15 +17,7 @@ static char program[4096], out[1 << 16];
 
 static int run(const char *arguments)
 {
-    char command[8192];
-    snprintf(command, sizeof command, "'%s' analyze %s 2>&1", program, arguments);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    const size_t length = fread(out, 1, sizeof out - 1, pipe);
-    out[length] = 0;
-    const int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command(out, sizeof out, "'%s' analyze %s 2>&1", program, arguments);
 }
 
 static const struct {

@@ -149,6 +149,10 @@ static void what_is_gathered_has_the_same_bytes(void **state)
     assert_tiled(state, "-f beats,tuning,split", "whole.json");
     assert_tiled(state, "-f time_stretch,pitch_shift,poly --speed 1.1 --steps 2", "whole.npz");
     assert_tiled(state, "-f time_stretch --speed 1.5", "whole.wav");
+    assert_tiled(state, "-f time_stretch,pitch_shift --speed 0.7 --vocoder librosa --keep-formants", "whole.npz");
+    assert_tiled(state, "-f time_stretch,pitch_shift --speed 3 --steps -5 --vocoder locked --channels", "whole.npz");
+    assert_tiled(state, "-f time_stretch,pitch_shift --speed 1.3 --steps 9 --vocoder wsola", "whole.npz");
+    assert_tiled(state, "-f nmf,griffin_lim,mel_to_audio --iterations 3 --channels", "whole.npz");
     assert_tiled(state, "-f whisper --rate 16000 --n-fft 400 --hop 160", "whole.npy");
     assert_tiled(state, "-f vad", "whole.csv");
 }
@@ -294,6 +298,9 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "long.wav", "nsgt", 0); // all samples at once, as of the whole
     assert_near(state, "cuda", "long.wav", "insgt", 0);
     assert_near(state, "cuda", "long.wav", "time_stretch --speed 1.25", 0);
+    assert_near(state, "cuda", "long.wav", "pitch_shift --steps 3 --keep-formants", 0);
+    assert_near(state, "cuda", "long.wav", "griffin_lim --iterations 3", 0);
+    assert_near(state, "cuda", "long.wav", "mel_to_audio --iterations 3", 0);
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);

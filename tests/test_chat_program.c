@@ -29,15 +29,8 @@ static void need_model(void) { need_story_model(program, model, sizeof model); }
 /// Run `warptone ARGUMENTS --model MODEL < INPUT`: stdout to `out`.
 static int run(const char *arguments, const char *input)
 {
-    static char command[8192];
-    snprintf(command, sizeof command, "printf '%s' | '%s' %s --backend cpu --model '%s' 2>/dev/null", input, program,
-             arguments, model);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
-    const int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command(out, sizeof out, "printf '%s' | '%s' %s --backend cpu --model '%s' 2>/dev/null", input, program,
+                       arguments, model);
 }
 
 // ---- generate
@@ -166,12 +159,8 @@ static void generate_answers_lines_together(void **state)
 /// Run `warptone ARGUMENTS --model PATH < /dev/null`: both its outputs to `out`.
 static int run_on(const char *arguments, const char *path)
 {
-    static char command[8192];
-    snprintf(command, sizeof command, "'%s' %s --backend cpu --model '%s' 2>&1 < /dev/null", program, arguments, path);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
-    return WEXITSTATUS(pclose(pipe));
+    return run_command(out, sizeof out, "'%s' %s --backend cpu --model '%s' 2>&1 < /dev/null", program, arguments,
+                       path);
 }
 
 /// Each gets one sentence that names the file, and an exit code that is not 0.
@@ -225,13 +214,9 @@ static void a_tokenizer_of_another_model_is_told(void **state)
 
 static json_t *ids_by(const char *backend, const char *options, const char *path)
 {
-    static char command[8192];
-    snprintf(command, sizeof command, "'%s' generate --json --ids 1,2,3 -n 40 --backend %s %s --model '%s' 2>&1",
-             program, backend, options, path);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
-    if (pclose(pipe)) fail_msg("%s: %s", command, out);
+    if (run_command(out, sizeof out, "'%s' generate --json --ids 1,2,3 -n 40 --backend %s %s --model '%s' 2>&1",
+                    program, backend, options, path))
+        fail_msg("%s, %s: %s", backend, options, out);
     json_t *answer = json_loads(out, 0, NULL), *ids = json_incref(json_object_get(answer, "ids"));
     json_decref(answer);
     assert_int_equal(json_array_size(ids), 40);

@@ -1,7 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 #include "support/golden.h"
-#include "support/chain_check.h"
 #include "support/spectral_check.h"
 
 #include <math.h>
@@ -9,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/cqt.h>
-
-static wt_device *gpu;
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    gpu = test_gpu();
-    return 0;
-}
-
-static int close_gpu(void **state)
-{
-    (void)state;
-    wt_device_close(gpu);
-    return 0;
-}
 
 // 5-limit just intonation, as librosa's plimit_intervals(primes=[3, 5], bins_per_octave=12).
 static const double just5[12] = {1,        16.0 / 15, 9.0 / 8, 6.0 / 5, 5.0 / 4, 4.0 / 3,
@@ -220,8 +203,7 @@ static void compare_wide(wt_device *device, float bound)
 static void workers_give_the_same_bits(void **state)
 {
     (void)state;
-    wt_device *cpu;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu));
+    wt_device *cpu = cpu_device();
     compare_all(cpu, 0);
     wt_device_close(cpu);
 }
@@ -230,12 +212,10 @@ static void workers_give_the_same_bits(void **state)
 static void a_gpu_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    if (!gpu) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
+    wt_device *gpu = gpu_device();
     compare_all(gpu, 2e-6f);
     compare_wide(gpu, 2e-6f);
+    wt_device_close(gpu);
 }
 
 // The first frames of a long signal are those of its beginning: tiles leave no seams, and the chunks' lines move on.
@@ -318,5 +298,5 @@ int main(void)
         cmocka_unit_test(a_gpu_gives_what_the_cpu_gives), cmocka_unit_test(silence_gives_silence),
         cmocka_unit_test(bad_input_gets_a_sentence),      cmocka_unit_test(survives_failing_allocations),
     };
-    return cmocka_run_group_tests_name("cqt", tests, open_gpu, close_gpu);
+    return cmocka_run_group_tests_name("cqt", tests, NULL, NULL);
 }

@@ -292,6 +292,35 @@ static void a_gpu_finds_what_the_cpu_finds(void **state)
     wt_device_close(gpu);
 }
 
+// Eleven iterations: eight, and three from what was kept there.
+static void memory_may_be_lent(void **state)
+{
+    (void)state;
+    wt_device *device = cpu_device();
+    float *m = noise_magnitudes(90, 129);
+    wt_griffin_lim_config c = {.stft = {.n_fft = 256}, .n_frames = 90, .n_iter = 11, .seed = 3, .in_float = true};
+    wt_griffin_lim *plan;
+    assert_ok(wt_griffin_lim_create(NULL, &c, &plan));
+    const size_t length = (size_t)wt_griffin_lim_length(plan);
+    float *want = floats(length), *got = floats(length), *work = floats(length);
+    wt_griffin_lim_run(plan, m, want);
+    wt_griffin_lim_destroy(plan);
+    c.work = work;
+    assert_ok(wt_griffin_lim_create(NULL, &c, &plan));
+    wt_griffin_lim_run(plan, m, got);
+    wt_griffin_lim_destroy(plan);
+    assert_memory_equal(want, got, length * sizeof *got);
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++) used += work[i] != 0;
+    assert_true(used > length / 2);
+    plan = NULL;
+    assert_fails(wt_griffin_lim_create(device, &c, &plan), WT_ERR_BAD_ARG,
+                 "griffin-lim: work of a plan with a device, want a plan of immediate calls");
+    assert_null(plan);
+    free(m), free(want), free(got), free(work);
+    wt_device_close(device);
+}
+
 static void silence_gives_silence(void **state)
 {
     (void)state;
@@ -341,10 +370,14 @@ static void create_survives_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_equal_librosas),         cmocka_unit_test(iterations_are_those_of_the_transform),
+        cmocka_unit_test(signals_equal_librosas),
+        cmocka_unit_test(iterations_are_those_of_the_transform),
         cmocka_unit_test(paddings_are_those_of_the_definition),
-        cmocka_unit_test(threads_give_the_same_bits),     cmocka_unit_test(a_gpu_finds_what_the_cpu_finds),
-        cmocka_unit_test(silence_gives_silence),          cmocka_unit_test(bad_input_gets_a_sentence),
+        cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(a_gpu_finds_what_the_cpu_finds),
+        cmocka_unit_test(memory_may_be_lent),
+        cmocka_unit_test(silence_gives_silence),
+        cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(create_survives_failing_memory),
     };
     return cmocka_run_group_tests_name("griffin_lim", tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 #include "support/golden.h"
-#include "support/chain_check.h"
 #include "support/spectral_check.h"
 
 #include <complex.h>
@@ -12,22 +11,6 @@
 #include <warptone/hpss.h>
 #include <warptone/median.h>
 #include <warptone/stft.h>
-
-static wt_device *gpu;
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    gpu = test_gpu();
-    return 0;
-}
-
-static int close_gpu(void **state)
-{
-    (void)state;
-    wt_device_close(gpu);
-    return 0;
-}
 
 typedef struct spectrum {
     wt_stft *stft;
@@ -355,8 +338,7 @@ static void compare_all(wt_device *device, float bound)
 static void workers_give_the_same_bits(void **state)
 {
     (void)state;
-    wt_device *cpu;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu));
+    wt_device *cpu = cpu_device();
     compare_all(cpu, 0);
     wt_device_close(cpu);
 }
@@ -365,11 +347,9 @@ static void workers_give_the_same_bits(void **state)
 static void a_gpu_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    if (!gpu) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
+    wt_device *gpu = gpu_device();
     compare_all(gpu, 2e-7f);
+    wt_device_close(gpu);
 }
 
 static void bad_input_gets_a_sentence(void **state)
@@ -432,5 +412,5 @@ int main(void)
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(survives_failing_allocations),
     };
-    return cmocka_run_group_tests_name("hpss", tests, open_gpu, close_gpu);
+    return cmocka_run_group_tests_name("hpss", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "support/jack_wire.h"
 #include "../hosts/audio_host.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ typedef struct probe {
 } probe;
 
 static probe p;
+static atomic_int n_processors, first_processor; ///< of the callback's thread
 static audio_host *host;
 static jack_wire *wire; // only where a test needs one
 
@@ -269,6 +271,33 @@ static void a_client_that_sleeps_makes_an_xrun_that_is_counted(void **state)
     assert_true(stats.n_xruns >= 1);
 }
 
+static void note_processors(void *user, const float *const *in, float *const *out, int n_frames)
+{
+    static cpu_set_t set;
+    if (!sched_getaffinity(0, sizeof set, &set)) atomic_store(&n_processors, CPU_COUNT(&set));
+    atomic_store(&first_processor, -1);
+    for (int cpu = CPU_SETSIZE; cpu-- > 0;)
+        if (CPU_ISSET((size_t)cpu, &set)) atomic_store(&first_processor, cpu);
+    process(user, in, out, n_frames);
+}
+
+static void the_callback_has_the_processor_that_was_chosen(void **state)
+{
+    (void)state;
+    if (!server.pid) jack_server_start(&server, 256);
+    audio_host_config config = config_of_probe();
+    config.callbacks.process = note_processors;
+    config.processor.chosen = true;
+    config.processor.cpu = sched_getcpu();
+    CPU_SET((size_t)config.processor.cpu, &config.processor.own);
+    begin(&config);
+    await(&p.n_blocks, 1);
+    const int n = atomic_load(&p.n_blocks);
+    await(&p.n_blocks, n + 2); // it may have been in one when it was placed
+    assert_int_equal(atomic_load(&n_processors), 1);
+    assert_int_equal(atomic_load(&first_processor), config.processor.cpu);
+}
+
 static void the_end_of_the_server_is_told_once(void **state)
 {
     (void)state;
@@ -306,6 +335,7 @@ int main(void)
         cmocka_unit_test_teardown(refusals_say_what_is_missing, end),
         cmocka_unit_test_teardown(the_transport_is_followed, end),
         cmocka_unit_test_teardown(a_client_that_sleeps_makes_an_xrun_that_is_counted, end),
+        cmocka_unit_test_teardown(the_callback_has_the_processor_that_was_chosen, end),
         cmocka_unit_test_teardown(the_end_of_the_server_is_told_once, end),
     };
     return cmocka_run_group_tests_name("jack", tests, NULL, end_server);

@@ -228,6 +228,23 @@ static void an_offline_host_is_waited_for_and_told_of_latency(void **state)
     assert_true(hand.n_latency_changed > 0);
 }
 
+// From infinity a meter that multiplies would never come down, and what is no number would be silence.
+static void a_meter_falls_again_after_what_is_no_number(void **state)
+{
+    live_session *session = started(state, "  - {node: gain}\n", false);
+    float peak[2], rms[2];
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    for (int k = 0; k < 3; k++) {
+        block_of(bad[k], 64);
+        assert_int_equal(live_session_levels(session, false, peak, rms, 2), 2);
+        assert_true(peak[0] > 1 && isfinite(peak[0]) && isfinite(rms[0]));
+        for (int n = 0; n < 16 * 750; n++) block_of(0, 64); // 16 s
+        live_session_levels(session, false, peak, rms, 2);
+        assert_true(peak[0] < 1 && rms[0] < 1);
+    }
+    live_session_close(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +253,7 @@ int main(void)
         cmocka_unit_test(blocks_of_any_length_are_played),
         cmocka_unit_test(a_block_that_was_not_announced_is_bypassed_and_counted),
         cmocka_unit_test(levels_rise_at_once_and_fall_slowly),
+        cmocka_unit_test(a_meter_falls_again_after_what_is_no_number),
         cmocka_unit_test(an_offline_host_is_waited_for_and_told_of_latency),
     };
     return cmocka_run_group_tests_name("live_callback", tests, test_folder_create, test_folder_remove);

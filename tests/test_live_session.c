@@ -1,11 +1,17 @@
 #include "support/live_session_check.h"
 
+#include "../hosts/jack_api.h"
+
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include <warptone/device.h>
+#include <warptone/node.h>
 
 // A whole live session on a server of jackd's dummy driver: what comes out is compared with the offline chain. Content
 // is compared in freewheel mode, and never time.
@@ -158,6 +164,102 @@ static void two_sessions_play_one_after_the_other(void **state)
     live_session_close(first);
 }
 
+// ---- a node that sleeps
+
+static void (*gain_process)(const struct wt_node_io *io, const void *plan, const void *coeffs, void *state);
+static atomic_int nap_ms;
+
+static void sleep_and_process(const struct wt_node_io *io, const void *plan, const void *coeffs, void *state)
+{
+    const int ms = atomic_exchange(&nap_ms, 0);
+    if (ms) pause_ms(ms);
+    gain_process(io, plan, coeffs, state);
+}
+
+/// From here on the gain of this process sleeps when it is told to. Node types cannot be registered, and lie in memory
+/// that is not written: so that is permitted for the moment.
+static void replace_gain(void)
+{
+    wt_node_type *gain = (wt_node_type *)wt_node_type_find("gain");
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)&gain->process / page * page;
+    const size_t bytes = (uintptr_t)(&gain->process + 1) - begin;
+    assert_int_equal(mprotect((void *)begin, bytes, PROT_READ | PROT_WRITE), 0);
+    gain_process = gain->process;
+    gain->process = sleep_and_process;
+    assert_int_equal(mprotect((void *)begin, bytes, PROT_READ), 0);
+}
+
+/// The session's count, another client's, and the lines that the server printed.
+typedef struct xruns {
+    int session, client, printed;
+} xruns;
+
+static atomic_int n_client_xruns;
+
+static int count_xrun(void *user)
+{
+    (void)user;
+    atomic_fetch_add(&n_client_xruns, 1);
+    return 0;
+}
+
+static int do_nothing(jack_nframes_t n_frames, void *user)
+{
+    (void)n_frames, (void)user;
+    return 0;
+}
+
+static jack_client_t *open_counter(const jack_api *jack)
+{
+    jack_client_t *client = jack->client_open("counter", JackNoStartServer | JackServerName, NULL, live_server.name);
+    assert_non_null(client);
+    jack->set_process_callback(client, do_nothing, NULL);
+    jack->set_xrun_callback(client, count_xrun, NULL);
+    assert_int_equal(jack->activate(client), 0);
+    return client;
+}
+
+static xruns xruns_of(live_session *session)
+{
+    return (xruns){(int)stats_of(session).host.n_xruns, atomic_load(&n_client_xruns),
+                   jack_server_n_printed(&live_server, "XRun")};
+}
+
+/// Once no count has moved for a while: each of the server's clients is told in its turn.
+static xruns settled(live_session *session)
+{
+    xruns before = xruns_of(session), now = before;
+    for (int tries = 0, still = 0; tries < 1000 && still < 10; tries++) {
+        pause_ms(10);
+        now = xruns_of(session);
+        still = memcmp(&now, &before, sizeof now) ? 0 : still + 1;
+        before = now;
+    }
+    return now;
+}
+
+static void a_node_that_sleeps_makes_an_xrun_that_all_count_alike(void **state)
+{
+    need_server();
+    const jack_api *jack;
+    assert_ok(jack_api_open(&jack));
+    replace_gain();
+    const live_session_config config = config_of(write_preset(state, "sleeps.yaml", "  - {node: gain}\n"));
+    live_session *session = started(&config);
+    jack_client_t *counter = open_counter(jack);
+    await(session, s.live.n_blocks > 2);
+    const xruns first = settled(session);
+    atomic_store(&nap_ms, 300); // 56 periods: late on any machine
+    await(session, (int)s.host.n_xruns > first.session);
+    const xruns last = settled(session);
+    assert_true(last.session > first.session);
+    assert_int_equal(last.client - first.client, last.session - first.session);
+    assert_int_equal(last.printed - first.printed, last.session - first.session);
+    assert_true(stats_of(session).live.process_ns.max >= 300000000); // and whose it was is told
+    jack->client_close(counter);
+    live_session_close(session);
+}
+
 static void the_latency_that_is_told_is_the_one_measured(void **state)
 {
     enum { FRAMES = 8192 };
@@ -263,6 +365,7 @@ int main(void)
         cmocka_unit_test(copies_of_a_chain_have_channels_of_their_own),
         cmocka_unit_test(processors_stay_awake_as_long_as_the_session),
         cmocka_unit_test(two_sessions_play_one_after_the_other),
+        cmocka_unit_test(a_node_that_sleeps_makes_an_xrun_that_all_count_alike),
         cmocka_unit_test(the_latency_that_is_told_is_the_one_measured),
         cmocka_unit_test(without_a_server_the_session_ends_with_a_sentence),
         cmocka_unit_test(a_session_that_waits_plays_on_when_the_server_comes_back),

@@ -36,6 +36,29 @@ static const wt_model_config many_tiles = {.n_heads = 4, .n_kv_heads = 2, .d_hea
 /// Gate and up are 1920 tiles: on 124 processors 15 for each of 128 blocks.
 static const wt_model_config even_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 288, .d_ff = 15360};
 
+/// Experts of one token (kernels/llm/llm_experts.cu): more shares of columns than warps, the last of each short; two
+/// passes over gate and up; rows that are no whole tiles, of fewer shares than warps. The router in two blocks, in one
+/// that takes two turns of columns, and with rows to spare.
+static const wt_model_config experts[] = {
+    {.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 256, .d_ff_expert = 1352, .n_experts = 12,
+     .n_experts_used = 4, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 4352, .d_ff_expert = 360, .n_experts = 8,
+     .n_experts_used = 2, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 104, .d_ff_expert = 48, .n_experts = 5,
+     .n_experts_used = 5},
+};
+
+/// Quantised (kernels/llm/llm_quant.cu): down shared by two blocks, with more tiles than they have places for; all in
+/// boxes, with gaps between the experts' scales; lanes that copy.
+static const wt_model_config quantised_experts[] = {
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1024, .d_ff_expert = 8192, .n_experts = 3,
+     .n_experts_used = 2, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 512, .d_ff_expert = 2048, .n_experts = 6,
+     .n_experts_used = 3, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 256, .d_ff_expert = 1408, .n_experts = 12,
+     .n_experts_used = 4},
+};
+
 // ---- the same on both
 
 static void feed(llm_pair *p, int n, int first, const char *what)
@@ -124,7 +147,8 @@ static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_q
     llm_model_make(&m, shape, dtype);
     assert_ok(wt_llm_quantize(&m.llm, kind, NULL, NULL));
     open_both(&p, &m, WT_DTYPE_F32, on);
-    const bool many = shape->d_ff < 4096 && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
+    const bool is_small = shape->d_ff < 4096 && shape->d_model < 4096;
+    const bool many = is_small && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
     for (int k = 0; k < (many ? MANY_SINGLES : N_SINGLES); k++) feed(&p, 1, k * 11, "a token");
     print_message("one by one, rows of %4d, %-5s kind %d: %.1e of the largest logit\n", shape->d_ff,
                   wt_dtype_name(dtype), kind, p.worst);
@@ -145,6 +169,19 @@ static void single_tokens_have_whole_vectors(void **state)
             check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
         check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
+}
+
+static void single_tokens_have_whole_vectors_for_experts(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof experts / sizeof *experts; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check_singles(&experts[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
+    check_singles(&experts[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, FEW);
+    for (size_t k = 0; k < sizeof quantised_experts / sizeof *quantised_experts; k++)
+        for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
+            check_singles(&quantised_experts[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, k ? ALL : FEW);
 }
 
 static void few_processors_finish_many_tiles(void **state)
@@ -348,6 +385,60 @@ static void verified_tokens_are_near_single_ones(void **state)
             }
 }
 
+/// Tokens that follow a prompt, the most probable one after each and what it leads by: verified `together` at a time.
+static void lead_all(wt_llm_session *s, const int32_t *ids, int n, int together, int32_t *next, float *leads)
+{
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (int k = 0; k < n; k += together)
+        assert_ok(wt_llm_verify_greedy(s, ids + k, together, next + k, leads + k));
+    assert_ok(wt_llm_session_restore(s, at));
+}
+
+/// Verified tokens take the experts that single ones take, and then the same token comes next, unless a router or the
+/// logits are in doubt; what logits lead by is never less than what is told.
+static void routers_that_nearly_tie_are_in_doubt(void **state)
+{
+    enum { N = 96, TOGETHER = 8, BEFORE = 24 };
+    static float logits[TOGETHER][VOCAB], leads[2][N];
+    int32_t ids[BEFORE + N], next[2][N];
+    int n_alike = 0, n_routers = 0;
+    (void)state;
+    skip_without_gpu();
+    for (int k = 0; k < BEFORE + N; k++) ids[k] = k * 37 % VOCAB;
+    for (size_t e = 0; e < sizeof experts / sizeof *experts; e++) {
+        llm_model m;
+        wt_device *device;
+        wt_llm_session *s;
+        llm_model_make(&m, &experts[e], WT_DTYPE_BF16);
+        assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device));
+        assert_ok(wt_llm_session_create(
+            &m.llm,
+            &(wt_llm_session_config){.device = device, .n_positions = N_POSITIONS, .kv_type = WT_DTYPE_F16}, &s));
+        assert_ok(wt_llm_prefill(s, ids, BEFORE));
+        lead_all(s, ids + BEFORE, N, 1, next[0], leads[0]);
+        lead_all(s, ids + BEFORE, N, TOGETHER, next[1], leads[1]);
+        int k = 0;
+        for (; k < N && leads[1][k] >= wt__llm_doubt(s); k++) {
+            assert_int_equal(next[0][k], next[1][k]);
+            assert_true(fabsf(leads[0][k] - leads[1][k]) < wt__llm_doubt(s) / 2);
+        }
+        n_alike += k;
+        assert_ok(wt_llm_verify(s, ids + BEFORE, TOGETHER, logits[0]));
+        for (k = 0; k < TOGETHER; k++) {
+            float lead;
+            assert_int_equal(wt__llm_most_probable(logits[k], VOCAB, &lead), next[1][k]);
+            assert_true(leads[1][k] <= lead + 1e-6f);
+            n_routers += leads[1][k] < lead - 1e-3f;
+        }
+        print_message("%d experts: %d of %d tokens, then one in doubt\n", experts[e].n_experts, n_alike, N);
+        wt_llm_session_destroy(s);
+        wt_device_close(device);
+        llm_model_free(&m);
+    }
+    assert_true(n_alike > 0);
+    assert_true(n_routers > 0);
+}
+
 /// Of the third of three, attention's parts are added by the last block instead of all.
 static void three_sessions_give_the_same(void **state)
 {
@@ -382,12 +473,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps),
                                        cmocka_unit_test(verified_tokens_are_near_single_ones),
+                                       cmocka_unit_test(routers_that_nearly_tie_are_in_doubt),
                                        cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(a_resize_may_cut_finer),
                                        cmocka_unit_test(there_may_be_more_blocks_than_processors),
                                        cmocka_unit_test(few_processors_finish_many_tiles),
                                        cmocka_unit_test(three_sessions_give_the_same),
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors)};
+                                       cmocka_unit_test(single_tokens_have_whole_vectors),
+                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

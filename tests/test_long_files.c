@@ -135,9 +135,22 @@ static void what_is_held_lies_in_files(void **state)
     static const struct {
         const char *arguments, *name;
     } cases[] = {
-        {"-f filtfilt --edges 1000", "f.wav"}, {"-f insgt", "i.npy"},          {"-f spectrogram,beats", "s.png"},
-        {"-f spectrogram --format npz", "-"},  {"-f pcen_delta,nsgt", "p.npz"}, {"-f rms,beats,flux", "r.json"},
+        {"-f filtfilt --edges 1000", "f.wav"},
+        {"-f insgt", "i.npy"},
+        {"-f spectrogram,beats", "s.png"},
+        {"-f spectrogram --format npz", "-"},
+        {"-f pcen_delta,nsgt", "p.npz"},
+        {"-f rms,beats,flux", "r.json"},
         {"-f plp,rms", "r.csv"},
+        {"-f time_stretch --speed 1.25", "t.wav"},
+        {"-f time_stretch --speed 0.8 --vocoder librosa", "t.npy"},
+        {"-f time_stretch --speed 2 --vocoder locked", "t.npz"},
+        {"-f time_stretch --speed 1.5 --vocoder wsola --n-fft 256", "t.wav"},
+        {"-f pitch_shift --steps 12", "t.wav"},
+        {"-f pitch_shift --steps -12 --keep-formants --vocoder librosa", "t.wav"},
+        {"-f griffin_lim --iterations 9", "g.wav"},
+        {"-f mel_to_audio --iterations 2 --n-mels 16 --n-fft 256 --hop 256", "g.wav"},
+        {"-f nmf --iterations 2", "n.npz"},
     };
     char in[4096], out[4096], arguments[512];
     long kb;
@@ -153,6 +166,30 @@ static void what_is_held_lies_in_files(void **state)
     assert_false(runs(limit, "analyze -q -j 1 --rate 0 -f filtfilt --edges 1000", in, out, &kb));
     assert_int_equal(test_folder_count(state, "none.npz"), 0);
     assert_int_equal(test_folder_count(state, "warptone-"), 0);
+}
+
+/// What lies in files is what lies in memory: 15 MB of a signal, more than that of spectra.
+static void what_lies_in_files_is_the_same(void **state)
+{
+    static const char *const features[] = {"time_stretch --speed 1.25", "pitch_shift --steps 12 --keep-formants",
+                                           "griffin_lim --iterations 9", "nmf --iterations 2",
+                                           "mel_to_audio --iterations 2 --n-mels 16 --n-fft 256 --hop 256"};
+    char in[4096], whole[4096], tiled[4096], arguments[512];
+    need_program();
+    snprintf(in, sizeof in, "%s", test_path(state, "middle.wav"));
+    make_file(in, RATE_HZ, 480);
+    snprintf(whole, sizeof whole, "%s", test_path(state, "whole.npz"));
+    snprintf(tiled, sizeof tiled, "%s", test_path(state, "tiled.npz"));
+    for (size_t k = 0; k < sizeof features / sizeof *features; k++) {
+        size_t n_whole, n_tiled;
+        snprintf(arguments, sizeof arguments, "analyze -q -j 1 --rate 0 -f %s", features[k]);
+        resident_kb(arguments, in, whole);
+        strcat(arguments, " --tile 65536");
+        resident_kb(arguments, in, tiled);
+        char *a = test_slurp(whole, &n_whole), *b = test_slurp(tiled, &n_tiled);
+        if (n_whole != n_tiled || memcmp(a, b, n_whole)) fail_msg("%s: other bytes than of the whole", features[k]);
+        free(a), free(b);
+    }
 }
 
 /// Nothing stays: no half file, no file with another name.
@@ -204,6 +241,7 @@ int main(void)
         cmocka_unit_test(signals_of_long_files_flow),
         cmocka_unit_test(ten_hours_go_in_tiles),
         cmocka_unit_test(what_is_held_lies_in_files),
+        cmocka_unit_test(what_lies_in_files_is_the_same),
         cmocka_unit_test(a_full_disk_is_told_and_leaves_nothing),
         cmocka_unit_test(chains_stream_long_files),
     };

@@ -1,4 +1,4 @@
-#include "support/chain_check.h"
+#include "support/spectral_check.h"
 #include "support/testing.h"
 
 #include <complex.h>
@@ -179,8 +179,7 @@ static void compare_all(wt_device *device, float bound)
 static void workers_give_the_same_bits(void **state)
 {
     (void)state;
-    wt_device *cpu;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu));
+    wt_device *cpu = cpu_device();
     compare_all(cpu, 0);
     wt_device_close(cpu);
 }
@@ -189,8 +188,7 @@ static void workers_give_the_same_bits(void **state)
 static void a_gpu_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    wt_device *gpu = test_gpu();
-    if (!gpu) skip();
+    wt_device *gpu = gpu_device();
     compare_all(gpu, 2e-6f);
     wt_device_close(gpu);
 }

@@ -18,15 +18,7 @@ static char program[4096], out[1 << 18];
 /// Run `warptone ARGUMENTS` with stderr behind stdout; returns the exit code.
 static int run(const char *arguments)
 {
-    char command[8192];
-    snprintf(command, sizeof command, "'%s' %s 2>&1", program, arguments);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t length = fread(out, 1, sizeof out - 1, pipe);
-    out[length] = 0;
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command(out, sizeof out, "'%s' %s 2>&1", program, arguments);
 }
 
 static int runf(const char *format, const char *a, const char *b)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 // The program as scripts use it: what stands on stdout, and the exit code.
@@ -16,16 +15,8 @@ static char out[1 << 17];
 /// Run the program with `arguments`; stdout goes to `out`, stderr after it when `with_errors`.
 static int run(const char *environment, const char *arguments, bool with_errors)
 {
-    char command[8192];
-    snprintf(command, sizeof command, "%s '%s' %s 2>%s", environment, program, arguments,
-             with_errors ? "&1" : "/dev/null");
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t length = fread(out, 1, sizeof out - 1, pipe);
-    out[length] = 0;
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command(out, sizeof out, "%s '%s' %s 2>%s", environment, program, arguments,
+                       with_errors ? "&1" : "/dev/null");
 }
 
 static void need_program(void)

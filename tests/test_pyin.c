@@ -1,6 +1,7 @@
 #include "support/failing_alloc.h"
 #include "support/golden.h"
 #include "support/realtime.h"
+#include "support/spectral_check.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -13,13 +14,7 @@ static wt_pyin_config config_of(const golden_case *g, size_t n)
 {
     double beta[2] = {0};
     if (golden_has(g, "beta_parameters")) assert_int_equal(golden_list(g, "beta_parameters", beta, 2), 2);
-    return (wt_pyin_config){.frames = {.rate_hz = golden_double(g, "sr", 22050),
-                                       .fmin_hz = golden_double(g, "fmin", 0),
-                                       .fmax_hz = golden_double(g, "fmax", 0),
-                                       .frame_length = golden_int(g, "frame_length", 0),
-                                       .hop = golden_int(g, "hop_length", 0),
-                                       .n_samples = (int64_t)n,
-                                       .no_center = !golden_int(g, "center", 1)},
+    return (wt_pyin_config){.frames = golden_pitch_frames(g, n),
                             .keep_unvoiced = strstr(g->params, "fill_na=none"),
                             .n_thresholds = golden_int(g, "n_thresholds", 0),
                             .beta_a = beta[0],
@@ -81,12 +76,16 @@ static void fill(float *pcm, int n, int variant)
     }
 }
 
+static wt_status enqueue_pyin(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                              size_t out_offset)
+{
+    return wt_pyin_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
 // On the CPU the batch gives the bits of its signals; a GPU sums in another order, in double, and decides alike.
-static void check_device(wt_backend backend, double bound, bool calibrated)
+static void check_device(wt_device *device, double bound, bool calibrated)
 {
     enum { N = 33075, SIGNALS = 5 };
-    wt_device *device;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend}, &device));
     wt_pyin_config config = {.frames = {.fmin_hz = 65, .fmax_hz = 1500, .hop = 500, .n_samples = N},
                              .calibrated = calibrated};
     wt_pyin *one, *many;
@@ -94,19 +93,9 @@ static void check_device(wt_backend backend, double bound, bool calibrated)
     config.frames.n_signals = SIGNALS;
     assert_ok(wt_pyin_create(device, &config, &many));
     const size_t frames = (size_t)wt_pyin_n_frames(one), plane = frames * SIGNALS;
-    float *pcm = malloc(sizeof *pcm * N * SIGNALS), *want = malloc(3 * frames * sizeof *want),
-          *got = malloc(3 * plane * sizeof *got);
-    assert_true(pcm && want && got);
+    float *pcm = floats(N * SIGNALS), *want = floats(3 * frames), *got = floats(3 * plane);
     for (int s = 0; s < SIGNALS; s++) fill(pcm + s * N, N, s);
-    wt_stream *stream;
-    wt_buffer *in, *out;
-    assert_ok(wt_stream_create(device, NULL, &stream));
-    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof *pcm * N * SIGNALS, &in));
-    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 3 * plane * sizeof *got, &out));
-    assert_ok(wt_stream_upload(stream, in, 0, pcm, sizeof *pcm * N * SIGNALS));
-    assert_ok(wt_pyin_enqueue(many, stream, in, 0, out, 0));
-    assert_ok(wt_stream_download(stream, got, out, 0, 3 * plane * sizeof *got));
-    assert_ok(wt_stream_synchronize(stream));
+    run_on_stream(&(stream_call){device, enqueue_pyin, many}, pcm, N * SIGNALS, got, 3 * plane);
     int n_voiced = 0;
     for (int s = 0; s < SIGNALS; s++) {
         wt_pyin_run(one, pcm + s * N, want);
@@ -121,7 +110,6 @@ static void check_device(wt_backend backend, double bound, bool calibrated)
         }
     }
     assert_in_range(n_voiced, plane / 3, plane - plane / 8); // both kinds were met
-    wt_buffer_destroy(in), wt_buffer_destroy(out), wt_stream_destroy(stream);
     wt_pyin_destroy(one), wt_pyin_destroy(many);
     wt_device_close(device);
     free(pcm), free(want), free(got);
@@ -130,19 +118,15 @@ static void check_device(wt_backend backend, double bound, bool calibrated)
 static void a_batch_gives_what_each_signal_gives(void **state)
 {
     (void)state;
-    check_device(WT_BACKEND_CPU, 0, false);
-    check_device(WT_BACKEND_CPU, 0, true);
+    check_device(cpu_device(), 0, false);
+    check_device(cpu_device(), 0, true);
 }
 
 static void cuda_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    if (wt_device_count() < 1) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    check_device(WT_BACKEND_CUDA, 1e-6, false);
-    check_device(WT_BACKEND_CUDA, 1e-6, true);
+    check_device(gpu_device(), 1e-6, false);
+    check_device(gpu_device(), 1e-6, true);
 }
 
 // Beyond a segment of kept values (here 5,500 frames and more) the way back makes them again: the track of a signal

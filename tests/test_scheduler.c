@@ -11,28 +11,7 @@
 
 enum { MS = 1000000 };
 
-static wt_task submit(virtual_executor *v, const wt_task_config *config)
-{
-    wt_task task;
-    assert_ok(wt_scheduler_submit(v->scheduler, config, &task, NULL));
-    return task;
-}
-
-static wt_task_info info_of(virtual_executor *v, wt_task task)
-{
-    wt_task_info info;
-    assert_ok(wt_scheduler_get_task(v->scheduler, task, &info));
-    return info;
-}
-
-static wt_task_state state_of(virtual_executor *v, wt_task task) { return info_of(v, task).state; }
-
-static wt_scheduler_partition_stats stats_of(virtual_executor *v, int partition)
-{
-    wt_scheduler_partition_stats stats;
-    assert_ok(wt_scheduler_get_partition(v->scheduler, partition, &stats));
-    return stats;
-}
+static wt_task_state state_of(virtual_executor *v, wt_task task) { return virtual_info(v, task).state; }
 
 // One task in each state. Of the two that have memory, one runs and one is ready; the third queues for it.
 typedef struct one_of_each {
@@ -54,9 +33,10 @@ static one_of_each *make_one_of_each(void)
     for (int k = 0; k < WT_N_TASK_STATES; k++) {
         wt_task_state state = order[k];
         bool small = state == WT_TASK_PENDING;
-        all->tasks[state] = submit(all->v, &(wt_task_config){.partition = all->partition, .held = small,
-                                                             .memory_bytes = small ? 1 : 50,
-                                                             .work.user = &all->jobs[state]});
+        all->tasks[state] = virtual_submit(all->v, &(wt_task_config){.partition = all->partition,
+                                                                     .held = small,
+                                                                     .memory_bytes = small ? 1 : 50,
+                                                                     .work.user = &all->jobs[state]});
         if (state == WT_TASK_CANCELLED) assert_ok(wt_scheduler_cancel(all->v->scheduler, all->tasks[state]));
         if (k < 3) virtual_play(all->v, INT64_MAX);
     }
@@ -74,16 +54,16 @@ static void a_task_passes_through_every_state(void **test)
     (void)test;
     one_of_each *all = make_one_of_each();
     for (int k = 0; k < WT_N_TASK_STATES; k++) assert_int_equal(state_of(all->v, all->tasks[k]), k);
-    assert_int_equal(info_of(all->v, all->tasks[WT_TASK_QUEUED]).waits_for, WT_REASON_MEMORY);
-    assert_int_equal(info_of(all->v, all->tasks[WT_TASK_QUEUED]).position, 0);
-    assert_int_equal(info_of(all->v, all->tasks[WT_TASK_FAILED]).status, WT_ERR_CUDA);
+    assert_int_equal(virtual_info(all->v, all->tasks[WT_TASK_QUEUED]).waits_for, WT_REASON_MEMORY);
+    assert_int_equal(virtual_info(all->v, all->tasks[WT_TASK_QUEUED]).position, 0);
+    assert_int_equal(virtual_info(all->v, all->tasks[WT_TASK_FAILED]).status, WT_ERR_CUDA);
     assert_ok(wt_scheduler_release(all->v->scheduler, all->tasks[WT_TASK_PENDING]));
     assert_int_equal(state_of(all->v, all->tasks[WT_TASK_PENDING]), WT_TASK_QUEUED);
-    assert_int_equal(info_of(all->v, all->tasks[WT_TASK_PENDING]).position, 1);
+    assert_int_equal(virtual_info(all->v, all->tasks[WT_TASK_PENDING]).position, 1);
     virtual_play(all->v, INT64_MAX);
     for (int k = WT_TASK_PENDING; k <= WT_TASK_RUNNING; k++)
         assert_int_equal(state_of(all->v, all->tasks[k]), WT_TASK_COMPLETED);
-    wt_scheduler_partition_stats stats = stats_of(all->v, all->partition);
+    wt_scheduler_partition_stats stats = virtual_stats(all->v, all->partition);
     assert_true(stats.n_completed == 5 && stats.n_failed == 1 && stats.n_cancelled == 1 && stats.memory_bytes == 0);
     assert_int_equal(stats.peak_memory_bytes, 100);
     assert_int_equal(stats.device_ns, 6 * MS);
@@ -129,9 +109,9 @@ static void cancel_ends_a_task_in_every_live_state(void **test)
         assert_int_equal(state_of(all->v, all->tasks[k]), WT_TASK_CANCELLED);
         assert_int_equal(wt_scheduler_wait(all->v->scheduler, all->tasks[k], 0), WT_ERR_CANCELLED);
         virtual_play(all->v, INT64_MAX);
-        assert_int_equal(stats_of(all->v, all->partition).n_cancelled, 2);
+        assert_int_equal(virtual_stats(all->v, all->partition).n_cancelled, 2);
         if (k != WT_TASK_PENDING) assert_ok(wt_scheduler_cancel(all->v->scheduler, all->tasks[WT_TASK_PENDING]));
-        assert_int_equal(stats_of(all->v, all->partition).memory_bytes, 0);
+        assert_int_equal(virtual_stats(all->v, all->partition).memory_bytes, 0);
         assert_ok(wt_scheduler_remove_partition(all->v->scheduler, all->partition));
         free_one_of_each(all);
     }
@@ -143,16 +123,17 @@ static void a_waiting_period_can_be_cancelled(void **test)
     virtual_executor *v = virtual_create(NULL);
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = MS};
-    wt_task task = submit(v, &(wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS,
-                                               .period_ns = 10 * MS, .work.user = &job});
+    wt_task task = virtual_submit(
+        v, &(wt_task_config){
+               .partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS, .period_ns = 10 * MS, .work.user = &job});
     virtual_play(v, 25 * MS);
-    assert_int_equal(info_of(v, task).n_jobs, 3);
-    assert_int_equal(stats_of(v, p).n_waiting, 1);
+    assert_int_equal(virtual_info(v, task).n_jobs, 3);
+    assert_int_equal(virtual_stats(v, p).n_waiting, 1);
     assert_ok(wt_scheduler_cancel(v->scheduler, task));
-    assert_int_equal(stats_of(v, p).n_waiting, 0);
+    assert_int_equal(virtual_stats(v, p).n_waiting, 0);
     virtual_play(v, INT64_MAX);
     assert_int_equal(v->n_log, 3);
-    assert_true(stats_of(v, p).time_share == 0);
+    assert_true(virtual_stats(v, p).time_share == 0);
     virtual_destroy(v);
 }
 
@@ -163,9 +144,9 @@ static void a_start_that_fails_fails_the_task(void **test)
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = MS};
     v->start_status = WT_ERR_CUDA;
-    wt_task task = submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    wt_task task = virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
     assert_int_equal(state_of(v, task), WT_TASK_FAILED);
-    assert_int_equal(info_of(v, task).status, WT_ERR_CUDA);
+    assert_int_equal(virtual_info(v, task).status, WT_ERR_CUDA);
     virtual_destroy(v);
 }
 
@@ -175,15 +156,15 @@ static void the_watchdog_ends_a_run_that_lasts_too_long(void **test)
     virtual_executor *v = virtual_create(NULL);
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job slow = {.cost_ns = 50 * MS}, quick = {.cost_ns = 4 * MS};
-    wt_task late = submit(v, &(wt_task_config){.partition = p, .timeout_ns = 5 * MS, .work.user = &slow});
-    wt_task good = submit(v, &(wt_task_config){.partition = p, .timeout_ns = 5 * MS, .work.user = &quick});
+    wt_task late = virtual_submit(v, &(wt_task_config){.partition = p, .timeout_ns = 5 * MS, .work.user = &slow});
+    wt_task good = virtual_submit(v, &(wt_task_config){.partition = p, .timeout_ns = 5 * MS, .work.user = &quick});
     virtual_play(v, INT64_MAX);
-    assert_int_equal(info_of(v, late).ended_ns, 5 * MS);
-    assert_int_equal(info_of(v, good).ended_ns, 9 * MS);
+    assert_int_equal(virtual_info(v, late).ended_ns, 5 * MS);
+    assert_int_equal(virtual_info(v, good).ended_ns, 9 * MS);
     assert_int_equal(state_of(v, late), WT_TASK_FAILED);
-    assert_int_equal(info_of(v, late).status, WT_ERR_TIMEOUT);
+    assert_int_equal(virtual_info(v, late).status, WT_ERR_TIMEOUT);
     assert_int_equal(state_of(v, good), WT_TASK_COMPLETED);
-    assert_int_equal(stats_of(v, p).n_timeouts, 1);
+    assert_int_equal(virtual_stats(v, p).n_timeouts, 1);
     virtual_destroy(v);
 }
 
@@ -196,7 +177,7 @@ static void wait_inside(void *user, wt_task task, wt_task_state state, wt_status
     assert_int_equal(wt_scheduler_remove_partition(v->scheduler, 0), WT_ERR_STATE);
     virtual_job *job = calloc(1, sizeof *job); // and yet a callback may submit
     *job = (virtual_job){.cost_ns = MS};
-    (void)submit(v, &(wt_task_config){.work.user = job, .done = NULL});
+    (void)virtual_submit(v, &(wt_task_config){.work.user = job, .done = NULL});
 }
 
 static void a_callback_may_call_but_not_wait(void **test)
@@ -205,7 +186,7 @@ static void a_callback_may_call_but_not_wait(void **test)
     virtual_executor *v = virtual_create(NULL);
     (void)virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = MS};
-    wt_task task = submit(v, &(wt_task_config){.work.user = &job, .done = wait_inside, .done_user = v});
+    wt_task task = virtual_submit(v, &(wt_task_config){.work.user = &job, .done = wait_inside, .done_user = v});
     virtual_play(v, MS);
     assert_ok(wt_scheduler_wait(v->scheduler, task, -1));
     free(v->running[0].job);
@@ -222,7 +203,7 @@ static void a_cycle_of_dependencies_is_refused(void **test)
     virtual_job job = {.cost_ns = MS};
     wt_task chain[100];
     for (int k = 0; k < 100; k++) {
-        chain[k] = submit(v, &(wt_task_config){.partition = p, .held = true, .work.user = &job});
+        chain[k] = virtual_submit(v, &(wt_task_config){.partition = p, .held = true, .work.user = &job});
         if (k) assert_ok(wt_scheduler_depend(v->scheduler, chain[k], chain[k - 1]));
     }
     assert_fails(wt_scheduler_depend(v->scheduler, chain[0], chain[99]), WT_ERR_BAD_ARG,
@@ -231,7 +212,7 @@ static void a_cycle_of_dependencies_is_refused(void **test)
     assert_ok(wt_scheduler_depend(v->scheduler, chain[99], chain[0]));
     for (int k = 99; k >= 0; k--) assert_ok(wt_scheduler_release(v->scheduler, chain[k]));
     virtual_play(v, INT64_MAX);
-    for (int k = 0; k < 100; k++) assert_int_equal(info_of(v, chain[k]).ended_ns, (k + 1) * MS);
+    for (int k = 0; k < 100; k++) assert_int_equal(virtual_info(v, chain[k]).ended_ns, (k + 1) * MS);
     virtual_destroy(v);
 }
 
@@ -243,14 +224,16 @@ static void a_failure_ends_all_that_wait_for_it(void **test)
         virtual_executor *v = virtual_create(&(wt_scheduler_config){.history = 3 * LENGTH});
         int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
         virtual_job bad = {.cost_ns = MS, .status = WT_ERR_CUDA}, job = {.cost_ns = MS};
-        wt_task first = submit(v, &(wt_task_config){.partition = p, .work.user = &bad}), last = first, aside;
+        wt_task first = virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &bad}), last = first, aside;
         for (int k = 0; k < LENGTH; k++)
-            last = submit(v, &(wt_task_config){.partition = p, .work.user = &job, .after = &last, .n_after = 1});
-        aside = submit(v, &(wt_task_config){.partition = p, .work.user = &job, .after = &(wt_task){0}, .n_after = 0});
+            last =
+                virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job, .after = &last, .n_after = 1});
+        aside = virtual_submit(
+            v, &(wt_task_config){.partition = p, .work.user = &job, .after = &(wt_task){0}, .n_after = 0});
         if (cancelled) assert_ok(wt_scheduler_cancel(v->scheduler, first));
         virtual_play(v, INT64_MAX);
         assert_int_equal(state_of(v, last), cancelled ? WT_TASK_CANCELLED : WT_TASK_FAILED);
-        assert_int_equal(info_of(v, last).status, cancelled ? WT_ERR_CANCELLED : WT_ERR_CUDA);
+        assert_int_equal(virtual_info(v, last).status, cancelled ? WT_ERR_CANCELLED : WT_ERR_CUDA);
         assert_int_equal(state_of(v, aside), WT_TASK_COMPLETED);
         assert_int_equal(v->n_log, 2);
         wt_task none;
@@ -271,7 +254,7 @@ static void the_history_is_bounded(void **test)
     virtual_job job = {.cost_ns = MS};
     wt_task tasks[1000];
     for (int k = 0; k < 1000; k++) {
-        tasks[k] = submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+        tasks[k] = virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
         virtual_play(v, INT64_MAX);
     }
     wt_task_info info;
@@ -279,7 +262,7 @@ static void the_history_is_bounded(void **test)
         assert_int_equal(wt_scheduler_get_task(v->scheduler, tasks[k], &info), k < 990 ? WT_ERR_BAD_ARG : WT_OK);
     assert_fails(wt_scheduler_get_task(v->scheduler, tasks[0], &info), WT_ERR_BAD_ARG,
                  "scheduler: task 1 has ended and left the history of 10");
-    for (int k = 0; k < 4; k++) (void)submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    for (int k = 0; k < 4; k++) (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
     wt_task fifth;
     assert_fails(wt_scheduler_submit(v->scheduler, &(wt_task_config){.partition = p, .work.user = &job}, &fifth, NULL),
                  WT_ERR_REJECTED, "task : rejected: the scheduler holds as many tasks as it has room for");
@@ -302,14 +285,15 @@ static void a_full_history_makes_room_again(void **test)
     virtual_executor *v = virtual_create(&(wt_scheduler_config){.max_tasks = 4, .history = 10});
     (void)virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = MS};
-    wt_task first = submit(v, &(wt_task_config){.work.user = &job, .done = fill_history, .done_user = v}), after;
+    wt_task first = virtual_submit(v, &(wt_task_config){.work.user = &job, .done = fill_history, .done_user = v}),
+            after;
     virtual_play(v, INT64_MAX);
     const wt_task_config late = {.work.user = &job, .after = &first, .n_after = 1}; // of what makes the room
     assert_fails(wt_scheduler_submit(v->scheduler, &late, &after, NULL), WT_ERR_BAD_ARG,
                  "scheduler: task 1 has ended and left the history of 10");
-    for (int k = 0; k < 4; k++) (void)submit(v, &(wt_task_config){.work.user = &job});
+    for (int k = 0; k < 4; k++) (void)virtual_submit(v, &(wt_task_config){.work.user = &job});
     virtual_play(v, INT64_MAX);
-    assert_int_equal(stats_of(v, 0).n_completed, 5);
+    assert_int_equal(virtual_stats(v, 0).n_completed, 5);
     virtual_destroy(v);
 }
 
@@ -319,7 +303,7 @@ static void handles_of_others_are_refused(void **test)
     virtual_executor *a = virtual_create(NULL), *b = virtual_create(NULL);
     virtual_job job = {.cost_ns = MS};
     int p = virtual_partition(a, (wt_scheduler_partition_config){0}, true);
-    wt_task task = submit(a, &(wt_task_config){.partition = p, .work.user = &job});
+    wt_task task = virtual_submit(a, &(wt_task_config){.partition = p, .work.user = &job});
     const wt_task forged[] = {task, {0}, {1, 1u << 31, task.salt}, {UINT64_MAX, task.slot, task.salt},
                               {task.serial + 1, task.slot, task.salt}};
     for (int k = 0; k < 5; k++) {
@@ -363,11 +347,11 @@ static void figures_out_of_range_are_refused(void **test)
         assert_int_equal(wt_scheduler_evaluate(v->scheduler, &bad[k], &a), WT_ERR_BAD_ARG);
     }
     virtual_job job = {.cost_ns = MS};
-    wt_task task = submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    wt_task task = virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
     assert_fails(wt_scheduler_finish(v->scheduler, task, WT_OK, -1), WT_ERR_BAD_ARG, "task 1: device time -1 ns");
     assert_int_equal(wt_scheduler_finish(v->scheduler, task, WT_OK, INT64_MAX), WT_ERR_BAD_ARG);
     assert_int_equal(state_of(v, task), WT_TASK_RUNNING);
-    assert_int_equal(stats_of(v, p).n_submitted, 1);
+    assert_int_equal(virtual_stats(v, p).n_submitted, 1);
     wt_scheduler *none;
     assert_fails(wt_scheduler_create(&(wt_scheduler_config){.max_tasks = -1}, &none), WT_ERR_BAD_ARG,
                  "scheduler: max_tasks -1, want 0..1048576");

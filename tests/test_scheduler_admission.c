@@ -4,13 +4,6 @@
 
 enum { MS = 1000000 };
 
-static wt_scheduler_partition_stats stats_of(virtual_executor *v, int partition)
-{
-    wt_scheduler_partition_stats stats;
-    assert_ok(wt_scheduler_get_partition(v->scheduler, partition, &stats));
-    return stats;
-}
-
 static void what_does_not_fit_is_rejected_with_its_reason(void **test)
 {
     (void)test;
@@ -45,7 +38,7 @@ static void what_does_not_fit_is_rejected_with_its_reason(void **test)
         assert_int_equal(a.reason, cases[k].reason);
         assert_int_equal(task.serial, 0);
     }
-    assert_int_equal(stats_of(v, p).n_rejected + stats_of(v, stiff).n_rejected, sizeof cases / sizeof *cases);
+    assert_int_equal(virtual_stats(v, p).n_rejected + virtual_stats(v, stiff).n_rejected, sizeof cases / sizeof *cases);
     virtual_destroy(v);
 }
 
@@ -92,11 +85,11 @@ static void quotas_hold_at_every_moment(void **test)
                                    .memory_bytes = (size_t)(200 + 199 * noise(&seed)), .bandwidth_share = 0.2,
                                    .work.user = &jobs[k]}, &task, NULL);
         virtual_play(v, v->clock.time_ns + MS / 4);
-        wt_scheduler_partition_stats stats = stats_of(v, p);
+        wt_scheduler_partition_stats stats = virtual_stats(v, p);
         assert_true(stats.memory_bytes <= 600 && stats.bandwidth_share <= 0.5 + 1e-9 && stats.n_running <= 4);
     }
     virtual_play(v, INT64_MAX);
-    assert_true(stats_of(v, p).memory_bytes == 0 && stats_of(v, p).bandwidth_share == 0);
+    assert_true(virtual_stats(v, p).memory_bytes == 0 && virtual_stats(v, p).bandwidth_share == 0);
     virtual_destroy(v);
 }
 
@@ -143,7 +136,7 @@ static void a_period_that_never_began_leaves_nothing(void **test)
                               .start_ns = 100 * MS, .work.user = &job};
     assert_ok(wt_scheduler_submit(v->scheduler, &config, &task, NULL));
     assert_ok(wt_scheduler_cancel(v->scheduler, task));
-    assert_true(stats_of(v, p).time_share == 0);
+    assert_true(virtual_stats(v, p).time_share == 0);
     assert_ok(wt_scheduler_evaluate(v->scheduler, &config, &a));
     assert_int_equal(a.outcome, WT_ADMITTED);
     virtual_destroy(v);

@@ -8,27 +8,6 @@
 
 enum { MS = 1000000, US = 1000 };
 
-static wt_task submit(virtual_executor *v, const wt_task_config *config)
-{
-    wt_task task;
-    assert_ok(wt_scheduler_submit(v->scheduler, config, &task, NULL));
-    return task;
-}
-
-static wt_task_info info_of(virtual_executor *v, wt_task task)
-{
-    wt_task_info info;
-    assert_ok(wt_scheduler_get_task(v->scheduler, task, &info));
-    return info;
-}
-
-static wt_scheduler_partition_stats stats_of(virtual_executor *v, int p)
-{
-    wt_scheduler_partition_stats stats;
-    assert_ok(wt_scheduler_get_partition(v->scheduler, p, &stats));
-    return stats;
-}
-
 static int64_t below(uint64_t *seed, int64_t end) { return (int64_t)((1 + (double)noise(seed)) / 2 * (double)end); }
 
 // ---- orders
@@ -49,9 +28,12 @@ static virtual_executor *gather(wt_policy policy, virtual_job jobs[7])
     int p = virtual_partition(v, (wt_scheduler_partition_config){.policy = policy}, false);
     for (int k = 0; k < 7; k++) {
         jobs[k] = (virtual_job){.cost_ns = costs[k] * MS, .id = k};
-        (void)submit(v, &(wt_task_config){.partition = p, .cost_ns = jobs[k].cost_ns, .work.user = &jobs[k],
-                                          .deadline_ns = deadlines[k] * MS, .priority = priorities[k],
-                                          .tier = k == 6 ? WT_TIER_BURSTABLE : WT_TIER_BEST_EFFORT});
+        (void)virtual_submit(v, &(wt_task_config){.partition = p,
+                                                  .cost_ns = jobs[k].cost_ns,
+                                                  .work.user = &jobs[k],
+                                                  .deadline_ns = deadlines[k] * MS,
+                                                  .priority = priorities[k],
+                                                  .tier = k == 6 ? WT_TIER_BURSTABLE : WT_TIER_BEST_EFFORT});
     }
     virtual_play(v, INT64_MAX);
     return v;
@@ -83,9 +65,12 @@ static void guaranteed_work_goes_by_deadline_under_every_policy(void **test)
         virtual_job jobs[4];
         for (int k = 0; k < 4; k++) {
             jobs[k] = (virtual_job){.cost_ns = MS, .id = k};
-            (void)submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &jobs[k], .priority = k,
-                                              .tier = k ? WT_TIER_GUARANTEED : WT_TIER_BEST_EFFORT,
-                                              .deadline_ns = (10 - 2 * k) * MS});
+            (void)virtual_submit(v, &(wt_task_config){.partition = p,
+                                                      .cost_ns = MS,
+                                                      .work.user = &jobs[k],
+                                                      .priority = k,
+                                                      .tier = k ? WT_TIER_GUARANTEED : WT_TIER_BEST_EFFORT,
+                                                      .deadline_ns = (10 - 2 * k) * MS});
         }
         virtual_play(v, INT64_MAX);
         static const int order[] = {0, 1, 2, 3, 2, 1, 0}; // each comes with an earlier deadline and takes the lane
@@ -102,15 +87,16 @@ static void urgent_work_takes_the_lane_where_the_policy_preempts(void **test)
         virtual_executor *v = virtual_create(NULL);
         int p = virtual_partition(v, (wt_scheduler_partition_config){.policy = (wt_policy)policy}, true);
         virtual_job slow = {.cost_ns = 10 * MS, .id = 1}, quick = {.cost_ns = MS, .id = 2};
-        wt_task first = submit(v, &(wt_task_config){.partition = p, .cost_ns = 10 * MS, .work.user = &slow});
+        wt_task first = virtual_submit(v, &(wt_task_config){.partition = p, .cost_ns = 10 * MS, .work.user = &slow});
         virtual_play(v, 3 * MS);
-        wt_task second = submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &quick,
-                                                     .priority = 5, .deadline_ns = 5 * MS});
+        wt_task second = virtual_submit(
+            v, &(wt_task_config){
+                   .partition = p, .cost_ns = MS, .work.user = &quick, .priority = 5, .deadline_ns = 5 * MS});
         virtual_play(v, INT64_MAX);
-        assert_int_equal(info_of(v, second).started_ns, preempts ? 3 * MS : 10 * MS);
-        assert_int_equal(info_of(v, first).ended_ns, preempts ? 11 * MS : 10 * MS);
-        assert_int_equal(info_of(v, first).n_yields, preempts);
-        assert_int_equal(info_of(v, first).device_ns, 10 * MS);
+        assert_int_equal(virtual_info(v, second).started_ns, preempts ? 3 * MS : 10 * MS);
+        assert_int_equal(virtual_info(v, first).ended_ns, preempts ? 11 * MS : 10 * MS);
+        assert_int_equal(virtual_info(v, first).n_yields, preempts);
+        assert_int_equal(virtual_info(v, first).device_ns, 10 * MS);
         virtual_destroy(v);
     }
 }
@@ -125,18 +111,21 @@ static void every_urgent_task_waits_for_one_slice_only(void **test)
     wt_task tasks[3];
     for (int k = 0; k < 3; k++) {
         slow[k] = (virtual_job){.cost_ns = 100 * MS};
-        (void)submit(v, &(wt_task_config){.partition = p, .work.user = &slow[k]});
+        (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &slow[k]});
     }
     virtual_play(v, 5 * MS);
     for (int k = 0; k < 3; k++) { // each more urgent than the last, and before a lane is free
         quick[k] = (virtual_job){.cost_ns = MS};
-        tasks[k] = submit(v, &(wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS,
-                                               .deadline_ns = (9 - 2 * k) * MS, .work.user = &quick[k]});
+        tasks[k] = virtual_submit(v, &(wt_task_config){.partition = p,
+                                                       .tier = WT_TIER_GUARANTEED,
+                                                       .cost_ns = MS,
+                                                       .deadline_ns = (9 - 2 * k) * MS,
+                                                       .work.user = &quick[k]});
         virtual_play(v, 5 * MS + (k + 1) * MS / 4);
     }
     virtual_play(v, INT64_MAX);
-    for (int k = 0; k < 3; k++) assert_int_equal(info_of(v, tasks[k]).started_ns, 6 * MS);
-    assert_int_equal(stats_of(v, p).n_yields, 3);
+    for (int k = 0; k < 3; k++) assert_int_equal(virtual_info(v, tasks[k]).started_ns, 6 * MS);
+    assert_int_equal(virtual_stats(v, p).n_yields, 3);
     virtual_destroy(v);
 }
 
@@ -154,8 +143,10 @@ static void weighted_fair_flows_share_by_weight(void **test)
     for (int k = 0; k < N_FLOWS * N_TASKS; k++) {
         int flow = k / N_TASKS;
         jobs[k] = (virtual_job){.cost_ns = costs[flow], .id = flow};
-        (void)submit(v, &(wt_task_config){.partition = p, .cost_ns = costs[flow], .flow = flow,
-                                          .weight = weights[flow], .work.user = &jobs[k]});
+        (void)virtual_submit(
+            v,
+            &(wt_task_config){
+                .partition = p, .cost_ns = costs[flow], .flow = flow, .weight = weights[flow], .work.user = &jobs[k]});
     }
     virtual_play(v, 1000 * MS); // flow 2 has 1200 ms of work and gets 625: all have work throughout
     double service_ms[N_FLOWS] = {0};
@@ -208,15 +199,15 @@ static void admitted_periods_miss_no_deadline_in_a_million_jobs(void **test)
         int p = virtual_partition(v, (wt_scheduler_partition_config){.blocking_ns = v->slice_ns}, true);
         load *l = calloc(1, sizeof *l);
         virtual_job background = {.cost_ns = 3600 * (int64_t)1000 * MS, .id = -1};
-        (void)submit(v, &(wt_task_config){.partition = p, .work.user = &background});
+        (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &background});
         offer_periodic(v, p, l, 200, seed % 2, seed);
         assert_true(l->n > 0);
-        double share = stats_of(v, p).time_share;
+        double share = virtual_stats(v, p).time_share;
         if (share > fullest) fullest = share;
-        for (int64_t at_ns = 0; stats_of(v, p).n_jobs < 50000;) virtual_play(v, at_ns += 1000 * (int64_t)MS);
-        assert_int_equal(stats_of(v, p).n_missed, 0);
-        n_jobs += stats_of(v, p).n_jobs;
-        for (int k = 0; k < l->n; k++) assert_true(info_of(v, l->tasks[k]).n_jobs > 0);
+        for (int64_t at_ns = 0; virtual_stats(v, p).n_jobs < 50000;) virtual_play(v, at_ns += 1000 * (int64_t)MS);
+        assert_int_equal(virtual_stats(v, p).n_missed, 0);
+        n_jobs += virtual_stats(v, p).n_jobs;
+        for (int k = 0; k < l->n; k++) assert_true(virtual_info(v, l->tasks[k]).n_jobs > 0);
         virtual_destroy(v);
         free(l);
     }
@@ -232,8 +223,8 @@ static void one_nanosecond_above_the_bound_is_rejected(void **test)
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = 5 * MS};
     const wt_tier g = WT_TIER_GUARANTEED;
-    (void)submit(v, &(wt_task_config){.partition = p, .tier = g, .cost_ns = 5 * MS, .period_ns = 10 * MS,
-                                      .work.user = &job});
+    (void)virtual_submit(
+        v, &(wt_task_config){.partition = p, .tier = g, .cost_ns = 5 * MS, .period_ns = 10 * MS, .work.user = &job});
     wt_admission a;
     const wt_task_config full = {.partition = p, .tier = g, .cost_ns = 10 * MS, .period_ns = 20 * MS,
                                  .work.user = &job};
@@ -266,7 +257,7 @@ static void the_time_of_a_running_task_is_not_given_twice(void **test)
     wt_task_config second = first;
     second.cost_ns = second.deadline_ns = 6 * MS;
     wt_admission a;
-    (void)submit(v, &first);
+    (void)virtual_submit(v, &first);
     assert_ok(wt_scheduler_evaluate(v->scheduler, &second, &a));
     assert_int_equal(a.outcome, WT_REJECTED);
     virtual_play(v, 6 * MS); // idle since 5: nothing was moved to later
@@ -290,24 +281,27 @@ static void admitted_single_tasks_are_in_time(void **test)
         v->slice_ns = MS;
         for (int k = 0; k < lanes && preempts; k++) {
             endless[k] = (virtual_job){.cost_ns = INT64_MAX / 4};
-            (void)submit(v, &(wt_task_config){.partition = p, .work.user = &endless[k]});
+            (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &endless[k]});
         }
         for (int k = 0; k < 3; k++)
-            (void)submit(v, &(wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS,
-                                              .period_ns = (10 + 7 * k) * MS, .work.user = &l->jobs[k]}),
+            (void)virtual_submit(v, &(wt_task_config){.partition = p,
+                                                      .tier = WT_TIER_GUARANTEED,
+                                                      .cost_ns = MS,
+                                                      .period_ns = (10 + 7 * k) * MS,
+                                                      .work.user = &l->jobs[k]}),
                 l->jobs[k].cost_ns = MS;
         for (int k = 0; k < 20000; k++) {
             wt_task task;
             for (int f = 0; f < lanes && !preempts; f++)
-                (void)submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &filler});
+                (void)virtual_submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &filler});
             n_offered++;
             n_admitted += !wt_scheduler_submit(v->scheduler, &(wt_task_config){
                 .partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS, .work.user = &job,
                 .deadline_ns = (3 + below(&seed, 20)) * MS}, &task, NULL);
             virtual_play(v, v->clock.time_ns + below(&seed, 3 * MS / (lanes * lanes)));
-            if (stats_of(v, p).n_ready > 5000) virtual_play(v, v->clock.time_ns + 1000 * (int64_t)MS);
+            if (virtual_stats(v, p).n_ready > 5000) virtual_play(v, v->clock.time_ns + 1000 * (int64_t)MS);
         }
-        assert_int_equal(stats_of(v, p).n_missed, 0);
+        assert_int_equal(virtual_stats(v, p).n_missed, 0);
         assert_true(n_admitted > n_offered / 20 && n_admitted < n_offered - n_offered / 20); // else nothing was tried
         virtual_destroy(v);
         free(l);
@@ -320,13 +314,18 @@ static void an_overrun_is_counted_and_skipped_periods_too(void **test)
     virtual_executor *v = virtual_create(NULL);
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = 25 * MS};
-    wt_task task = submit(v, &(wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = 5 * MS,
-                                               .period_ns = 10 * MS, .n_jobs = 10, .skip_missed = true, .kind = 3,
-                                               .work.user = &job});
+    wt_task task = virtual_submit(v, &(wt_task_config){.partition = p,
+                                                       .tier = WT_TIER_GUARANTEED,
+                                                       .cost_ns = 5 * MS,
+                                                       .period_ns = 10 * MS,
+                                                       .n_jobs = 10,
+                                                       .skip_missed = true,
+                                                       .kind = 3,
+                                                       .work.user = &job});
     virtual_play(v, 26 * MS);
     job.cost_ns = 5 * MS;
     virtual_play(v, INT64_MAX);
-    wt_task_info info = info_of(v, task); // 0 .. 25, then the periods from 30 on: 10 and 20 are skipped
+    wt_task_info info = virtual_info(v, task); // 0 .. 25, then the periods from 30 on: 10 and 20 are skipped
     assert_true(info.n_jobs == 8 && info.n_missed == 3 && info.n_overruns == 1 && info.state == WT_TASK_COMPLETED);
     assert_int_equal(info.worst_device_ns, 25 * MS);
     assert_int_equal(info.ended_ns, 95 * MS);
@@ -343,15 +342,16 @@ static void pacing_holds_a_partition_to_its_share(void **test)
     virtual_executor *v = virtual_create(NULL);
     int p = virtual_partition(v, (wt_scheduler_partition_config){.pacing_share = 0.25}, true);
     virtual_job job = {.cost_ns = MS}, audio = {.cost_ns = MS};
-    wt_task periodic = submit(v, &(wt_task_config){.partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS,
-                                                   .period_ns = 10 * MS, .work.user = &audio});
-    for (int k = 0; k < 2000; k++) (void)submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    wt_task periodic = virtual_submit(
+        v, &(wt_task_config){
+               .partition = p, .tier = WT_TIER_GUARANTEED, .cost_ns = MS, .period_ns = 10 * MS, .work.user = &audio});
+    for (int k = 0; k < 2000; k++) (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
     virtual_play(v, 4000 * (int64_t)MS);
-    wt_task_info info = info_of(v, periodic);
+    wt_task_info info = virtual_info(v, periodic);
     assert_true(info.n_missed == 0 && info.n_throttled == 0 && info.n_jobs == 400);
-    double share = (double)stats_of(v, p).device_ns / (4000.0 * MS);
+    double share = (double)virtual_stats(v, p).device_ns / (4000.0 * MS);
     assert_true(share > 0.245 && share < 0.255); // all of it is charged, the guaranteed part too
-    assert_true(stats_of(v, p).n_throttled > 0);
+    assert_true(virtual_stats(v, p).n_throttled > 0);
     virtual_destroy(v);
 }
 
@@ -372,10 +372,13 @@ static void the_predicted_start_is_the_actual_one(void **test)
         int64_t predicted_ns[N];
         for (int k = 0; k < N; k++) {
             jobs[k] = (virtual_job){.cost_ns = 1 + below(&seed, 10 * MS), .id = k};
-            tasks[k] = submit(v, &(wt_task_config){
-                .partition = p, .cost_ns = jobs[k].cost_ns, .priority = (int)below(&seed, 9), .work.user = &jobs[k],
-                .memory_bytes = (size_t)below(&seed, 600), .deadline_ns = below(&seed, 2) * below(&seed, 900) * MS,
-                .tier = (wt_tier)below(&seed, 2)});
+            tasks[k] = virtual_submit(v, &(wt_task_config){.partition = p,
+                                                           .cost_ns = jobs[k].cost_ns,
+                                                           .priority = (int)below(&seed, 9),
+                                                           .work.user = &jobs[k],
+                                                           .memory_bytes = (size_t)below(&seed, 600),
+                                                           .deadline_ns = below(&seed, 2) * below(&seed, 900) * MS,
+                                                           .tier = (wt_tier)below(&seed, 2)});
             if (k == N / 2) virtual_play(v, 7 * MS); // part of a run has passed
         }
         for (int k = 0; k < N; k++)
@@ -384,9 +387,9 @@ static void the_predicted_start_is_the_actual_one(void **test)
         int n_predicted = 0;
         for (int k = 0; k < N; k++) {
             if (predicted_ns[k] < 0) continue;
-            if (info_of(v, tasks[k]).started_ns != predicted_ns[k])
+            if (virtual_info(v, tasks[k]).started_ns != predicted_ns[k])
                 fail_msg("variant %d, task %d: started %lld, predicted %lld", variant, k,
-                         (long long)info_of(v, tasks[k]).started_ns, (long long)predicted_ns[k]);
+                         (long long)virtual_info(v, tasks[k]).started_ns, (long long)predicted_ns[k]);
             n_predicted++;
         }
         assert_true(n_predicted > N - 30);
@@ -401,8 +404,8 @@ static void behind_an_unknown_cost_nothing_is_predicted(void **test)
     int p = virtual_partition(v, (wt_scheduler_partition_config){0}, false);
     virtual_job job = {.cost_ns = MS};
     int64_t start_ns;
-    wt_task running = submit(v, &(wt_task_config){.partition = p, .work.user = &job});
-    wt_task second = submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &job});
+    wt_task running = virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    wt_task second = virtual_submit(v, &(wt_task_config){.partition = p, .cost_ns = MS, .work.user = &job});
     assert_ok(wt_scheduler_predict(v->scheduler, running, &start_ns));
     assert_int_equal(start_ns, 0);
     assert_fails(wt_scheduler_predict(v->scheduler, second, &start_ns), WT_ERR_NOT_FOUND,
@@ -470,14 +473,14 @@ static void a_rejection_in_the_trace_has_its_serial(void **test)
     int p = virtual_partition(v, (wt_scheduler_partition_config){.memory_bytes = 10}, true);
     virtual_job job = {.cost_ns = MS};
     wt_task task;
-    (void)submit(v, &(wt_task_config){.partition = p, .work.user = &job});
+    (void)virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job});
     t.length = 0;
     assert_int_equal(wt_scheduler_submit(v->scheduler, &(wt_task_config){.partition = p, .memory_bytes = 11}, &task,
                                          NULL), WT_ERR_REJECTED);
     char want[100];
     snprintf(want, sizeof want, "0 2 0 pending pending %d %d\n", WT_REASON_MEMORY, WT_ERR_REJECTED);
     assert_string_equal(t.bytes, want);
-    assert_int_equal(submit(v, &(wt_task_config){.partition = p, .work.user = &job}).serial, 3);
+    assert_int_equal(virtual_submit(v, &(wt_task_config){.partition = p, .work.user = &job}).serial, 3);
     virtual_destroy(v);
     free(t.bytes);
 }

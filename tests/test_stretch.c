@@ -253,21 +253,21 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     (void)state;
     wt_device *gpu = gpu_device();
     for (wt_stretch_mode mode = WT_STRETCH_TRANSIENT; mode <= WT_STRETCH_LIBROSA; mode++) {
-        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3});
-        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2});
-        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2});
-        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2});
-        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2});
-        check_stretch(gpu, (wt_stretch_config){mode, 1.5, 401, 100, 5000, 2}); // what no block holds
-        check_stretch(gpu, (wt_stretch_config){mode, 0.8, 10240, 2560, 30000, 2});
-        check_stretch(gpu, (wt_stretch_config){mode, 1.3, 4099, 1024, 20000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.5, 401, 100, 5000, 2, 0}); // what no block holds
+        check_stretch(gpu, (wt_stretch_config){mode, 0.8, 10240, 2560, 30000, 2, 0});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.3, 4099, 1024, 20000, 2, 0});
     }
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3});
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2});
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2});
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3, 0});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2, 0});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2, 0});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2, 0});
     // what shared memory does not hold
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.5, 9001, 4500, 30000, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.5, 9001, 4500, 30000, 2, 0});
     wt_device_close(gpu);
 }
 

@@ -1,27 +1,13 @@
 #include "support/failing_alloc.h"
 #include "support/golden.h"
 #include "support/realtime.h"
+#include "support/spectral_check.h"
 #include "support/testing.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/pitch.h>
-
-static wt_yin_config config_of(const golden_case *g, size_t n)
-{
-    return (wt_yin_config){
-        .frames = {.rate_hz = golden_double(g, "sr", 22050),
-                   .fmin_hz = golden_double(g, "fmin", 0),
-                   .fmax_hz = golden_double(g, "fmax", 0),
-                   .frame_length = golden_int(g, "frame_length", 0),
-                   .hop = golden_int(g, "hop_length", 0),
-                   .n_samples = (int64_t)n,
-                   .pad = strcmp(golden_text(g, "pad_mode", "constant"), "reflect") ? WT_STFT_PAD_ZERO
-                                                                                    : WT_STFT_PAD_REFLECT,
-                   .no_center = !golden_int(g, "center", 1)},
-        .trough_threshold = golden_double(g, "trough_threshold", 0)};
-}
 
 static void every_golden_case_holds(void **state)
 {
@@ -30,11 +16,11 @@ static void every_golden_case_holds(void **state)
     for (const golden_case *g = NULL; (g = golden_next("yin", g)); n_cases++) {
         size_t n;
         const float *pcm = golden_input(g, 0, &n);
-        const wt_yin_config config = config_of(g, n);
+        const wt_yin_config config = {.frames = golden_pitch_frames(g, n),
+                                      .trough_threshold = golden_double(g, "trough_threshold", 0)};
         wt_yin *plan;
         assert_ok(wt_yin_create(NULL, &config, &plan));
-        float *f0 = calloc((size_t)wt_yin_n_frames(plan), sizeof *f0);
-        assert_non_null(f0);
+        float *f0 = floats((size_t)wt_yin_n_frames(plan));
         RT_SECTION wt_yin_run(plan, pcm, f0);
         golden_check(g, f0, 1, (size_t)wt_yin_n_frames(plan));
         wt_yin_destroy(plan);
@@ -43,13 +29,17 @@ static void every_golden_case_holds(void **state)
     assert_int_equal(n_cases, 5);
 }
 
+static wt_status enqueue_yin(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                             size_t out_offset)
+{
+    return wt_yin_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
 // A batch of signals of awkward length on a device, against one signal at a time. On the CPU the chunks are the same,
 // so are the bits; a GPU sums in another order, in double, and rounds once.
-static void check_device(wt_backend backend, double bound)
+static void check_device(wt_device *device, double bound)
 {
     enum { N = 20011, SIGNALS = 5 };
-    wt_device *device;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend}, &device));
     const int hops[] = {512, 220, 375, 2048};
     for (size_t k = 0; k < sizeof hops / sizeof *hops; k++) {
         wt_yin_config config = {.frames = {.fmin_hz = 65, .fmax_hz = 2093, .hop = hops[k], .n_samples = N}};
@@ -58,28 +48,15 @@ static void check_device(wt_backend backend, double bound)
         config.frames.n_signals = SIGNALS;
         assert_ok(wt_yin_create(device, &config, &many));
         const size_t frames = (size_t)wt_yin_n_frames(one);
-        float *pcm = malloc(sizeof *pcm * N * SIGNALS), *want = malloc(frames * sizeof *want * SIGNALS),
-              *got = malloc(frames * sizeof *got * SIGNALS);
-        assert_true(pcm && want && got);
+        float *pcm = floats(N * SIGNALS), *want = floats(frames * SIGNALS), *got = floats(frames * SIGNALS);
         uint64_t seed = 5;
         for (int i = 0; i < N * SIGNALS; i++)
             pcm[i] = sinf((float)(i % N) * (0.02f + 0.01f * (float)(i / N))) + 0.1f * noise(&seed);
         for (int s = 0; s < SIGNALS; s++) wt_yin_run(one, pcm + s * N, want + (size_t)s * frames);
-        wt_stream *stream;
-        wt_buffer *in, *out;
-        assert_ok(wt_stream_create(device, NULL, &stream));
-        assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof *pcm * N * SIGNALS, &in));
-        assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, frames * sizeof *got * SIGNALS, &out));
-        assert_ok(wt_stream_upload(stream, in, 0, pcm, sizeof *pcm * N * SIGNALS));
-        assert_ok(wt_yin_enqueue(many, stream, in, 0, out, 0));
-        assert_ok(wt_stream_download(stream, got, out, 0, frames * sizeof *got * SIGNALS));
-        assert_ok(wt_stream_synchronize(stream));
+        run_on_stream(&(stream_call){device, enqueue_yin, many}, pcm, N * SIGNALS, got, frames * SIGNALS);
         for (size_t i = 0; i < frames * SIGNALS; i++)
             if (!(fabs((double)got[i] - want[i]) <= bound * 11025))
                 fail_msg("hop %d, frame %zu: %g, want %g", hops[k], i, (double)got[i], (double)want[i]);
-        assert_fails(wt_yin_enqueue(many, stream, in, 4, out, 0), WT_ERR_BAD_ARG,
-                     "yin: pcm takes 400220 bytes at 4, the buffer has 400220");
-        wt_buffer_destroy(in), wt_buffer_destroy(out), wt_stream_destroy(stream);
         wt_yin_destroy(one), wt_yin_destroy(many);
         free(pcm), free(want), free(got);
     }
@@ -89,17 +66,32 @@ static void check_device(wt_backend backend, double bound)
 static void a_batch_gives_what_each_signal_gives(void **state)
 {
     (void)state;
-    check_device(WT_BACKEND_CPU, 0);
+    check_device(cpu_device(), 0);
 }
 
 static void cuda_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    if (wt_device_count() < 1) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    check_device(WT_BACKEND_CUDA, 1e-6);
+    check_device(gpu_device(), 1e-6);
+}
+
+static void samples_that_do_not_fit_get_a_sentence(void **state)
+{
+    (void)state;
+    wt_device *device = cpu_device();
+    wt_yin *plan;
+    wt_stream *stream;
+    wt_buffer *in, *out;
+    assert_ok(wt_yin_create(device, &(wt_yin_config){.frames = {.fmin_hz = 65, .fmax_hz = 2093, .n_samples = 1000}},
+                            &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 4000, &in));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 4000, &out));
+    assert_fails(wt_yin_enqueue(plan, stream, in, 4, out, 0), WT_ERR_BAD_ARG,
+                 "yin: pcm takes 4000 bytes at 4, the buffer has 4000");
+    wt_buffer_destroy(in), wt_buffer_destroy(out), wt_stream_destroy(stream);
+    wt_yin_destroy(plan);
+    wt_device_close(device);
 }
 
 static void silence_and_nan_are_told_apart(void **state)
@@ -187,6 +179,7 @@ int main(void)
         cmocka_unit_test(every_golden_case_holds),
         cmocka_unit_test(a_batch_gives_what_each_signal_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(samples_that_do_not_fit_get_a_sentence),
         cmocka_unit_test(silence_and_nan_are_told_apart),
         cmocka_unit_test(one_sample_is_enough),
         cmocka_unit_test(bad_input_gets_a_sentence),

@@ -51,6 +51,19 @@ static const shape shapes[] = {
       .n_experts_used = 2,
       .d_ff_expert = 14336,
       .norm_expert_weights = true}},
+    {"qwen3-30b-a3b",
+     {.family = WT_MODEL_QWEN3_MOE,
+      .n_layers = 48,
+      .d_model = 2048,
+      .n_heads = 32,
+      .n_kv_heads = 4,
+      .d_head = 128,
+      .vocab_size = 151936,
+      .n_experts = 128,
+      .n_experts_used = 8,
+      .d_ff_expert = 768,
+      .qk_norm = true,
+      .norm_expert_weights = true}},
 };
 
 // ---- a model of random numbers

@@ -7,8 +7,8 @@
 
 #include "../../models/llm/gpu.h"
 
-/// qwen3-8b, qwen3-0.6b, llama3-8b or mixtral; false for other names. The model is the process's only one and is never
-/// given back.
+/// qwen3-8b, qwen3-0.6b, llama3-8b, mixtral or qwen3-30b-a3b; false for other names. The model is the process's only
+/// one and is never given back.
 bool random_llm_make(const char *name, wt_llm *model);
 
 /// Let its layers add next to nothing to what a token is, and the head's row t be the embedding of t + 1 (tied: of t):

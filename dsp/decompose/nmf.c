@@ -1,5 +1,6 @@
-// Everything in double, as matrices by rows. A side's update sees the matrix by its own rows: the activations' side is
-// the transposed one, so that both sides share their code.
+// Everything in double but the matrix, of which there is no copy: it is read row by row for the components' side, and
+// for the activations' some columns of all rows after the others. Both sides add up their products in one order,
+// however many columns that are.
 
 #include "nmf_cuda.h"
 
@@ -12,11 +13,15 @@ struct wt_nmf {
     wt_nmf_config config;
     wt_device *device;
     wt__nmf_cuda *cuda;
-    double *v, *v_turned;      // [rows][columns], [columns][rows]
-    double *w, *h;             // [rows][k], [columns][k]: h turned
-    double *gram;              // [k][k]
-    double *product, *quotient; // [rows or columns][k]; one row of v / (w h)
+    double *w, *h;       // [rows][k], [columns][k]: h turned
+    double *gram;        // [k][k] of the other side; of the divergence its sums [k]
+    double *row;         // [columns] of v, of the divergence of v / (w h)
+    double *product;     // [n_block][k]
+    double *denominator; // [k]
+    int n_block;         // columns at a time
 };
+
+enum { MOST_COLUMNS = 512, LEAST_COLUMNS = 16, PRODUCTS = 1 << 18 }; // of a block; what stays in the cache
 
 wt_status wt_nmf_create(wt_device *device, const wt_nmf_config *config, wt_nmf **nmf)
 {
@@ -35,17 +40,17 @@ wt_status wt_nmf_create(wt_device *device, const wt_nmf_config *config, wt_nmf *
     wt_nmf *m = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "nmf: handle");
     const size_t rows = (size_t)c.rows, columns = (size_t)c.columns, k = (size_t)c.n_components;
-    const size_t longer = rows > columns ? rows : columns;
+    const int fit = PRODUCTS / c.n_components;
+    m->n_block = fit < LEAST_COLUMNS ? LEAST_COLUMNS : fit > MOST_COLUMNS ? MOST_COLUMNS : fit;
     m->config = c;
     m->device = device;
-    m->v = calloc(rows * columns, sizeof(double));
-    m->v_turned = calloc(rows * columns, sizeof(double));
     m->w = calloc(rows * k, sizeof(double));
     m->h = calloc(columns * k, sizeof(double));
     m->gram = calloc(k * k, sizeof(double));
-    m->product = calloc((longer + 1) * k, sizeof(double));
-    m->quotient = calloc(longer, sizeof(double));
-    if (!m->v || !m->v_turned || !m->w || !m->h || !m->gram || !m->product || !m->quotient) {
+    m->row = calloc(columns, sizeof(double));
+    m->product = calloc((size_t)m->n_block * k, sizeof(double));
+    m->denominator = calloc(k, sizeof(double));
+    if (!m->w || !m->h || !m->gram || !m->row || !m->product || !m->denominator) {
         wt_nmf_destroy(m);
         return wt_fail(WT_ERR_NO_MEMORY, "nmf: matrix of %d x %d", c.rows, c.columns);
     }
@@ -59,8 +64,8 @@ void wt_nmf_destroy(wt_nmf *nmf)
 {
     if (!nmf) return;
     wt__nmf_cuda_destroy(nmf->cuda);
-    free(nmf->v), free(nmf->v_turned), free(nmf->w), free(nmf->h);
-    free(nmf->gram), free(nmf->product), free(nmf->quotient);
+    free(nmf->w), free(nmf->h), free(nmf->gram);
+    free(nmf->row), free(nmf->product), free(nmf->denominator);
     free(nmf);
 }
 
@@ -81,74 +86,103 @@ WT_CLONES static void multiply_row(const double *row, const double *b, int n, in
         for (int i = 0; i < k; i++) out[i] += row[r] * b[i];
 }
 
+// out[n][k] += row[n] b[k]
+WT_CLONES static void multiply_column(const double *row, int n, const double *b, int k, double *out)
+{
+    for (int r = 0; r < n; r++, out += k)
+        for (int i = 0; i < k; i++) out[i] += row[r] * b[i];
+}
+
 static double divisor(double x)
 {
     return x == 0 ? FLT_EPSILON : x;
 }
 
-// One side: a [m][k] so that v [m][n] comes nearer to a b^T, b [n][k].
-static void descend(const wt_nmf *s, const double *v, double *a, int m, const double *b, int n)
+// What a side's rows [n][k] are to the other side's update.
+static void begin_side(const wt_nmf *s, const double *b, int n)
 {
     const int k = s->config.n_components;
-    multiply_gram(b, n, k, s->gram);
-    for (int r = 0; r < m; r++) multiply_row(v + (size_t)r * (size_t)n, b, n, k, s->product + (size_t)r * (size_t)k);
-    for (int r = 0; r < m; r++) {
-        double *row = a + (size_t)r * (size_t)k;
-        const double *product = s->product + (size_t)r * (size_t)k;
-        for (int t = 0; t < k; t++) { // rows do not meet: any order of rows and components gives the same
+    if (s->config.solver != WT_NMF_MULTIPLICATIVE_KL) {
+        multiply_gram(b, n, k, s->gram);
+        return;
+    }
+    for (int t = 0; t < k; t++) s->gram[t] = 0;
+    for (int64_t i = 0; i < (int64_t)n * k; i++) s->gram[i % k] += b[i];
+}
+
+// n numbers of a row of v, of the divergence divided by those of w h, from the row of w and n of h.
+static void take_row(const wt_nmf *s, const float *v, const double *w, const double *h, int n)
+{
+    const int k = s->config.n_components;
+    for (int i = 0; i < n && s->config.solver != WT_NMF_MULTIPLICATIVE_KL; i++) s->row[i] = v[i];
+    for (int i = 0; i < n && s->config.solver == WT_NMF_MULTIPLICATIVE_KL; i++, h += k) {
+        double sum = 0;
+        for (int t = 0; t < k; t++) sum += w[t] * h[t];
+        s->row[i] = v[i] / fmax(sum, FLT_EPSILON);
+    }
+}
+
+// One row of a side by its product with the other one. Rows do not meet: any order of rows and components gives the
+// same.
+static void update(const wt_nmf *s, double *row, const double *product)
+{
+    const int k = s->config.n_components;
+    const double *divisors = s->gram;
+    if (s->config.solver == WT_NMF_CD) {
+        for (int t = 0; t < k; t++) {
             double slope = -product[t];
             for (int i = 0; i < k; i++) slope += s->gram[t * k + i] * row[i];
             if (s->gram[t * k + t] != 0) row[t] = fmax(row[t] - slope / s->gram[t * k + t], 0);
         }
+        return;
     }
+    if (s->config.solver == WT_NMF_MULTIPLICATIVE) {
+        multiply_row(row, s->gram, k, k, s->denominator);
+        divisors = s->denominator;
+    }
+    for (int t = 0; t < k; t++) row[t] *= product[t] / divisor(divisors[t]);
 }
 
-static void multiply_squared(const wt_nmf *s, const double *v, double *a, int m, const double *b, int n)
+// The activations [columns][k].
+static void update_columns(const wt_nmf *s, const float *v)
 {
-    const int k = s->config.n_components;
-    multiply_gram(b, n, k, s->gram);
-    for (int r = 0; r < m; r++) {
-        double *row = a + (size_t)r * (size_t)k, *denominator = s->product + k;
-        multiply_row(v + (size_t)r * (size_t)n, b, n, k, s->product);
-        multiply_row(row, s->gram, k, k, denominator);
-        for (int t = 0; t < k; t++) row[t] *= s->product[t] / divisor(denominator[t]);
-    }
-}
-
-static void multiply_divergence(const wt_nmf *s, const double *v, double *a, int m, const double *b, int n)
-{
-    const int k = s->config.n_components;
-    for (int t = 0; t < k; t++) s->gram[t] = 0;
-    for (int64_t i = 0; i < (int64_t)n * k; i++) s->gram[i % k] += b[i];
-    for (int r = 0; r < m; r++) {
-        double *row = a + (size_t)r * (size_t)k;
-        for (int i = 0; i < n; i++) {
-            double sum = 0;
-            for (int t = 0; t < k; t++) sum += row[t] * b[(size_t)i * (size_t)k + (size_t)t];
-            s->quotient[i] = v[(size_t)r * (size_t)n + (size_t)i] / fmax(sum, FLT_EPSILON);
+    const int rows = s->config.rows, columns = s->config.columns, k = s->config.n_components;
+    begin_side(s, s->w, rows);
+    for (int first = 0; first < columns; first += s->n_block) {
+        const int n = columns - first < s->n_block ? columns - first : s->n_block;
+        double *h = s->h + (size_t)first * (size_t)k;
+        for (int64_t i = 0; i < (int64_t)n * k; i++) s->product[i] = 0;
+        for (int r = 0; r < rows; r++) {
+            const double *w = s->w + (size_t)r * (size_t)k;
+            take_row(s, v + (size_t)r * (size_t)columns + first, w, h, n);
+            multiply_column(s->row, n, w, k, s->product);
         }
-        multiply_row(s->quotient, b, n, k, s->product);
-        for (int t = 0; t < k; t++) row[t] *= s->product[t] / divisor(s->gram[t]);
+        for (int i = 0; i < n; i++, h += k) update(s, h, s->product + (size_t)i * (size_t)k);
     }
 }
 
-typedef void (*side_update)(const wt_nmf *s, const double *v, double *a, int m, const double *b, int n);
-
-static void run_signal(wt_nmf *nmf, const float *v, float *w, float *h)
+// The components [rows][k].
+static void update_rows(const wt_nmf *s, const float *v)
 {
-    static const side_update updates[] = {descend, multiply_squared, multiply_divergence};
+    const int rows = s->config.rows, columns = s->config.columns, k = s->config.n_components;
+    double *w = s->w;
+    begin_side(s, s->h, columns);
+    for (int r = 0; r < rows; r++, v += columns, w += k) {
+        take_row(s, v, w, s->h, columns);
+        multiply_row(s->row, s->h, columns, k, s->product);
+        update(s, w, s->product);
+    }
+}
+
+static void run_signal(const wt_nmf *nmf, const float *v, float *w, float *h)
+{
     const wt_nmf_config *c = &nmf->config;
     const int rows = c->rows, columns = c->columns, k = c->n_components;
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < columns; i++) {
-            const size_t at = (size_t)r * (size_t)columns + (size_t)i;
-            nmf->v[at] = nmf->v_turned[(size_t)i * (size_t)rows + (size_t)r] = v[at];
-        }
     for (int64_t i = 0; i < (int64_t)rows * k; i++) nmf->w[i] = w[i];
     for (int64_t i = 0; i < (int64_t)columns * k; i++) nmf->h[i] = h[i % k * columns + i / k];
     for (int i = 0; i < c->n_iter; i++) {
-        updates[c->solver](nmf, nmf->v_turned, nmf->h, columns, nmf->w, rows);
-        updates[c->solver](nmf, nmf->v, nmf->w, rows, nmf->h, columns);
+        update_columns(nmf, v);
+        update_rows(nmf, v);
         if (c->solver != WT_NMF_MULTIPLICATIVE_KL) continue;
         for (int64_t j = 0; j < (int64_t)rows * k; j++)
             if (nmf->w[j] < DBL_EPSILON) nmf->w[j] = 0; // as scikit-learn keeps this update stable

@@ -59,22 +59,25 @@ void wt__frames_cuda_release(wt__frames_cuda *f)
 }
 
 wt_status wt__frames_cuda_enqueue(const char *op, const wt__frames_cuda *f, wt_stream *stream, int n_lines, int n_fft,
-                                  const float *pcm, float *out)
+                                  const wt_vocoder_frames_args *frames)
 {
-    wt_vocoder_frames_args args = f->args;
+    wt_vocoder_frames_args args = *frames;
     wt_launch launch = f->launch;
-    args.pcm = pcm, args.out = out;
-    if (!f->kernel) return wt__vocoder_wide_frames(&f->wide, stream, &args);
+    if (!f->kernel) return wt__vocoder_wide_frames(&f->wide, stream, n_lines, &args);
     wt_status status =
         wt__spectrum_cuda_grid(op, n_lines, (args.n_frames + 1) / 2, wt__spectrum_sequences(n_fft), &launch.grid[0]);
     return status ? status : wt_kernel_launch(f->kernel, stream, &launch, &WT_ARG(args), 1);
 }
 
+int64_t wt__frames_cuda_room(wt_device *device)
+{
+    const int64_t room = (int64_t)(wt_device_get_info(device)->memory_free_bytes / 4);
+    return room < WORK_BYTES ? room : WORK_BYTES;
+}
+
 int wt__frames_cuda_group(wt_device *device, int n_signals, int64_t bytes)
 {
-    int64_t room = (int64_t)(wt_device_get_info(device)->memory_free_bytes / 4);
-    if (room > WORK_BYTES) room = WORK_BYTES;
-    int64_t most = room / bytes;
+    int64_t most = wt__frames_cuda_room(device) / bytes;
     if (most < 1) most = 1;
     const int64_t groups = (n_signals + most - 1) / most;
     return (int)((n_signals + groups - 1) / groups);

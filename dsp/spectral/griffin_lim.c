@@ -35,7 +35,7 @@ typedef struct slot {
     uint64_t *seeds; // [bins]
     wt_fft *inverse;
     float *re, *im, *frame;
-    float *next;                                // [length] y - c y_before where one run of stages ended
+    float *next, *own; // [length] y - c y_before where one run of stages ended; NULL or the same
     stage stages[AT_ONCE + 1];                  // the last ones' source first
     double *a64, *before64, *padded, *x, *work; // padded [n_padded], x and work [n_fft][2][8]
 } slot;
@@ -48,9 +48,12 @@ struct wt_griffin_lim {
     size_t row; // floats of bins
     int64_t n_lines, n_tiles, length, used, n_padded; // used: frames that count for the length
     int64_t lag, room;                                // frames between two iterations, samples of a stage
+    int64_t head, tail; // samples of the padded signal before `head` and from `tail` on are in the tables; else they
+                        // repeat: so do the squares where all frames are there that can reach a sample
     slot *slots;
     wt__fft64 *fft;
-    double *window, *squares; // [n_fft], [n_padded] reciprocals
+    double *window;  // [n_fft]
+    double *squares; // [n_squares] reciprocals of the windows' squares
     float *squares32;
     wt__griffin_lim_cuda *cuda;
 };
@@ -69,6 +72,8 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
         return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: %lld frames, %d signals, %d iterations, want 1 or more",
                        (long long)c->n_frames, c->n_signals, c->n_iter);
     if (!(c->momentum >= 0)) return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: momentum %g, want 0 or more", c->momentum);
+    if (c->work && g->device)
+        return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: work of a plan with a device, want a plan of immediate calls");
     g->length = c->length ? c->length : wt_stft_samples(stft, c->n_frames);
     if (wt_stft_frames(stft, g->length) != c->n_frames)
         return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: length %lld has %lld frames, want the %lld given",
@@ -83,11 +88,29 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     g->n_padded = g->length + 2 * g->margin + g->n_fft + g->hop * (g->n_tiles * F - c->n_frames);
     g->lag = g->n_fft / g->hop;
     g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
-    if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) return WT_OK;
+    g->head = g->tail = g->n_padded;
+    if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) {
+        if (s->precise) return WT_OK;
+        g->head = (g->lag + 1) * g->hop;
+        g->tail = (c->n_frames - 1 < g->used ? c->n_frames - 1 : g->used) * g->hop;
+        return WT_OK;
+    }
     g->lag = c->n_frames; // so short that padding may reach for any sample
     g->room = g->n_padded + g->hop;
     return WT_OK;
 }
+
+// One over what the squared windows of all frames add up to at a sample of the padded signal.
+static double reciprocal_at(const wt_griffin_lim *g, int64_t at)
+{
+    double sum = 0;
+    for (int64_t t = at < g->n_fft ? 0 : (at - g->n_fft) / g->hop + 1; t < g->used && t * g->hop <= at; t++)
+        sum += g->window[at - t * g->hop] * g->window[at - t * g->hop];
+    return sum > DBL_MIN ? 1 / sum : 1;
+}
+
+// The samples in the tables.
+static int64_t n_squares(const wt_griffin_lim *g) { return g->head + g->n_padded - g->tail; }
 
 static wt_status make_windows(wt_griffin_lim *g)
 {
@@ -95,17 +118,15 @@ static wt_status make_windows(wt_griffin_lim *g)
     const int win_length = g->config.stft.win_length ? g->config.stft.win_length : g->n_fft;
     window.n = win_length;
     g->window = calloc((size_t)g->n_fft, sizeof(double));
-    g->squares = calloc((size_t)g->n_padded, sizeof(double));
-    g->squares32 = calloc((size_t)g->n_padded, sizeof(float));
+    g->squares = calloc((size_t)n_squares(g), sizeof(double));
+    g->squares32 = calloc((size_t)n_squares(g), sizeof(float));
     if (!g->window || !g->squares || !g->squares32)
-        return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: tables of %lld doubles", (long long)g->n_padded);
+        return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: tables of %lld doubles", (long long)n_squares(g));
     wt_status status = wt_window_fill_double(&window, g->window + (g->n_fft - win_length) / 2);
     if (!status && g->config.stft.precise) status = wt__fft64_create(g->n_fft, &g->fft);
-    for (int64_t t = 0; t < g->used && !status; t++)
-        for (int i = 0; i < g->n_fft; i++) g->squares[t * g->hop + i] += g->window[i] * g->window[i];
-    for (int64_t i = 0; i < g->n_padded; i++) {
-        g->squares[i] = g->squares[i] > DBL_MIN ? 1 / g->squares[i] : 1;
-        g->squares32[i] = (float)(g->squares[i] < FLT_MAX ? g->squares[i] : 1);
+    for (int64_t i = 0; i < n_squares(g) && !status; i++) {
+        const double by = g->squares[i] = reciprocal_at(g, i < g->head ? i : g->tail + i - g->head);
+        g->squares32[i] = (float)(by < FLT_MAX ? by : 1);
     }
     return status;
 }
@@ -127,7 +148,8 @@ static wt_status make_slot(wt_griffin_lim *g, slot *s)
         whole = whole && s->a64 && s->before64 && s->padded && s->x && s->work;
     } else {
         const wt_fft_config back = {.n = g->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
-        s->next = take((size_t)g->length, sizeof(float));
+        s->own = g->config.work ? NULL : take((size_t)g->length, sizeof(float));
+        s->next = g->config.work ? g->config.work : s->own;
         s->re = take(g->row, sizeof(float)), s->im = take(g->row, sizeof(float));
         s->frame = take((size_t)g->n_fft, sizeof(float));
         whole = whole && s->next && s->re && s->im && s->frame;
@@ -170,8 +192,9 @@ static wt_status make_cuda(wt_griffin_lim *g)
                                              .n_used = g->used,
                                              .length = g->length,
                                              .n_padded = g->n_padded,
-                                             .squares = g->squares32,
-                                             .squares64 = g->squares,
+                                             .head = g->head,
+                                             .tail = g->tail,
+                                             .squares = g->squares,
                                              .seeds = seeds,
                                              .jumps = jumps,
                                              .n_iter = g->config.n_iter,
@@ -216,7 +239,7 @@ void wt_griffin_lim_destroy(wt_griffin_lim *plan)
         slot *s = &plan->slots[i];
         wt_stft_destroy(s->stft);
         wt_fft_destroy(s->inverse);
-        void *const arrays[] = {s->next,     s->re,     s->im, s->frame, s->a64,
+        void *const arrays[] = {s->own,      s->re,     s->im, s->frame, s->a64,
                                 s->before64, s->padded, s->x,  s->work,  s->seeds};
         for (int k = 0; k < 10; k++) free(arrays[k]);
         for (int k = 0; k <= AT_ONCE; k++) free(s->stages[k].samples), free(s->stages[k].next);
@@ -384,9 +407,10 @@ WT_RT static void finish(const wt_griffin_lim *g, stage *s, const stage *before,
     if (end <= begin) return;
     const int64_t all = g->n_fft / g->hop * g->hop; // where all frames that can reach a sample do, squares repeat
     const bool steady = t < g->config.n_frames - 1 && begin >= all && t < g->used;
+    const int64_t at = steady ? all : begin < g->head ? begin : g->head + begin - g->tail;
     float *y = s->samples + (begin - s->origin), *next = s->next + (begin - s->origin);
-    finish_sums(y, g->squares32 + (steady ? all : begin), before ? before->samples + (begin - before->origin) : y,
-                before ? g->c : 0, next, end - begin);
+    finish_sums(y, g->squares32 + at, before ? before->samples + (begin - before->origin) : y, before ? g->c : 0, next,
+                end - begin);
 }
 
 // Frame t of the stage before, with its new phases, to the sums.

@@ -46,6 +46,17 @@ WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs);
 /// wt_stft_inverse of one channel, or one of several parts of its samples, which can be made side by side.  [rt]
 WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, int part,
                                      int n_parts, float *out);
+/// The same of a plan that is not precise, a few frames after the others: the plan keeps its sums between the calls, in
+/// which it does no other inverse.
+typedef struct wt__stft_walk {
+    int64_t n_frames, length; ///< frames that count; samples
+    int64_t t, n_hops;        ///< the next frame, and where the walk ends
+    int64_t given;            ///< samples so far
+} wt__stft_walk;
+void wt__stft_walk_begin(wt_stft *stft, int64_t n_frames, int64_t length, wt__stft_walk *walk);
+/// Frames t .. t + count - 1, of which those from n_frames on are not looked at; returns how many samples, the next
+/// ones, they finish: at most count hops.  [rt]
+WT_RT int64_t wt__stft_walk_on(wt_stft *stft, wt__stft_walk *walk, const float *in, int64_t count, float *out);
 /// Frames that count for `length` samples: those behind it add nothing, not even to the sum of squares.
 int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length);
 /// Write complex bins re, im as `output` says.

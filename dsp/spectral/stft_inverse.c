@@ -11,9 +11,11 @@
 
 // Of one channel.
 typedef struct inversion {
-    const float *in; // [n_frames][bins][2]
+    const float *in; // [n_frames][bins][2], from `held` on: those before `held_end`
     int64_t n_frames, length;
-    float *out;           // [length]
+    int64_t held, held_end;
+    float *out; // [length], from `given` on
+    int64_t given;
     int64_t first;        // frame that the walk begins with
     const double *turned; // precise: the frames transformed last
 } inversion;
@@ -62,7 +64,7 @@ WT_CLONES static void multiply_add(const float *a, const float *b, float *sum, i
 
 WT_RT static wt_status add_frame(wt_stft *s, inversion *v, int64_t t, void *sum)
 {
-    const float *bins = v->in + t * 2 * s->bins, *next = t + 1 < v->n_frames ? bins + 2 * s->bins : bins;
+    const float *bins = v->in + (t - v->held) * 2 * s->bins, *next = t + 1 < v->held_end ? bins + 2 * s->bins : bins;
     if (s->whole) {
         wt__stft_kernels(s)->whole->back(s->whole, bins, next, s->backs, s->points, sum);
         return WT_OK;
@@ -77,13 +79,14 @@ WT_RT static void give_hop(const wt_stft *s, const inversion *v, int64_t t, cons
 {
     const float *sum = finished;
     const place p = place_of(s, v, t);
-    float *out = v->out + p.to;
-    if (p.steady && p.first < p.end) {
-        wt__stft_multiply(sum + p.first, s->steady + p.first, out + p.first, (int)(p.end - p.first));
+    if (p.first >= p.end) return;
+    float *out = v->out + (p.to + p.first - v->given);
+    if (p.steady) {
+        wt__stft_multiply(sum + p.first, s->steady + p.first, out, (int)(p.end - p.first));
         return;
     }
     for (int64_t i = p.first; i < p.end; i++)
-        out[i] = sum[i] * (float)wt__stft_reciprocal(squares(s, t * s->config.hop + i, v->n_frames));
+        *out++ = sum[i] * (float)wt__stft_reciprocal(squares(s, t * s->config.hop + i, v->n_frames));
 }
 
 // ---- in double
@@ -118,25 +121,35 @@ WT_RT static void give_hop64(const wt_stft *s, const inversion *v, int64_t t, co
 {
     const double *sum = finished;
     const place p = place_of(s, v, t);
-    float *out = v->out + p.to;
     for (int64_t i = p.first; i < p.end; i++) {
         const int64_t at = t * s->config.hop + i;
-        out[i] = (float)(sum[i] * (p.steady ? s->steady64[i] : wt__stft_reciprocal(squares(s, at, v->n_frames))));
+        v->out[p.to + i - v->given] =
+            (float)(sum[i] * (p.steady ? s->steady64[i] : wt__stft_reciprocal(squares(s, at, v->n_frames))));
     }
 }
 
 // ---- the walk
 
-// Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
-// are those of the whole.
-WT_RT static wt_status invert_part(wt_stft *s, inversion *v, int64_t hop_begin, int64_t hop_end)
+static sums sums_of(const wt_stft *s)
 {
-    const sums kind = s->precise ? (sums){sizeof(double), (char *)s->sum64, add_frame64, give_hop64}
-                                 : (sums){sizeof(float), (char *)s->sum, add_frame, give_hop};
+    return s->precise ? (sums){sizeof(double), (char *)s->sum64, add_frame64, give_hop64}
+                      : (sums){sizeof(float), (char *)s->sum, add_frame, give_hop};
+}
+
+// Begin with frame `first`.
+static void begin_walk(wt_stft *s, inversion *v, int64_t first)
+{
+    const sums kind = sums_of(s);
+    v->first = first;
+    memset(kind.front, 0, (size_t)s->config.n_fft * kind.size);
+}
+
+// On from frame t; hops hop_begin .. hop_end - 1 of the padded signal are given.
+WT_RT static wt_status walk(wt_stft *s, inversion *v, int64_t t, int64_t hop_begin, int64_t hop_end)
+{
+    const sums kind = sums_of(s);
     const size_t frame_bytes = (size_t)s->config.n_fft * kind.size, hop_bytes = (size_t)s->config.hop * kind.size;
-    v->first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
-    memset(kind.front, 0, frame_bytes);
-    for (int64_t t = v->first; t < hop_end; t++) {
+    for (; t < hop_end; t++) {
         const size_t n_before = (size_t)((t - v->first) % WT__STFT_HOPS);
         char *sum = kind.front + n_before * hop_bytes;
         memset(sum + frame_bytes, 0, hop_bytes);
@@ -146,6 +159,13 @@ WT_RT static wt_status invert_part(wt_stft *s, inversion *v, int64_t hop_begin, 
         if (n_before == WT__STFT_HOPS - 1) memmove(kind.front, sum + hop_bytes, frame_bytes);
     }
     return WT_OK;
+}
+
+// A part begins with the frames that reach into it, so its sums are those of the whole.
+WT_RT static wt_status invert_part(wt_stft *s, inversion *v, int64_t hop_begin, int64_t hop_end)
+{
+    begin_walk(s, v, hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1);
+    return walk(s, v, v->first, hop_begin, hop_end);
 }
 
 int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length)
@@ -160,8 +180,34 @@ WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_f
     if (length) n_frames = wt__stft_used_frames(stft, n_frames, length);
     else length = wt_stft_samples(stft, n_frames);
     const int64_t n_hops = (length + wt__stft_margin(stft) + stft->config.hop - 1) / stft->config.hop;
-    inversion v = {.in = in, .n_frames = n_frames, .length = length, .out = out};
+    inversion v = {.in = in, .n_frames = n_frames, .length = length, .held_end = n_frames, .out = out};
     return invert_part(stft, &v, n_hops * part / n_parts, n_hops * (part + 1) / n_parts);
+}
+
+void wt__stft_walk_begin(wt_stft *stft, int64_t n_frames, int64_t length, wt__stft_walk *w)
+{
+    inversion v;
+    begin_walk(stft, &v, 0);
+    *w = (wt__stft_walk){.n_frames = wt__stft_used_frames(stft, n_frames, length), .length = length};
+    w->n_hops = (length + wt__stft_margin(stft) + stft->config.hop - 1) / stft->config.hop;
+    if (w->n_frames > w->n_hops) w->n_frames = w->n_hops;
+}
+
+WT_RT int64_t wt__stft_walk_on(wt_stft *stft, wt__stft_walk *w, const float *in, int64_t count, float *out)
+{
+    const int64_t end = w->n_hops - w->t < count ? w->n_hops : w->t + count, given = w->given;
+    inversion v = {.in = in,
+                   .n_frames = w->n_frames,
+                   .length = w->length,
+                   .held = w->t,
+                   .held_end = end,
+                   .out = out,
+                   .given = given};
+    (void)!walk(stft, &v, w->t, w->t, end); // no transform of a plan that was made fails
+    const int64_t to = end * stft->config.hop - wt__stft_margin(stft);
+    w->t = end;
+    w->given = to < 0 ? 0 : to < w->length ? to : w->length;
+    return w->given - given;
 }
 
 WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)

@@ -24,7 +24,8 @@ struct wt__formants {
     wt_formants_args args;
     int bins;
     int64_t n_samples, n_frames;
-    float *spectra;            // [n_frames][bins][2], at last windowed samples
+    int n_before;              // frames that reach into the samples of the frames behind them
+    float *spectra;            // [n_before + FRAMES][bins][2], at last windowed samples
     double *logarithms, *work; // [n_fft][2][LANES]
     double *bins16;            // [2][bins][FRAMES]
     double *cepstrum;          // of one frame
@@ -51,7 +52,7 @@ static wt_status take_memory(wt__formants *f)
 {
     const size_t bins = (size_t)f->bins, points = wt__fft64_doubles(f->args.n_fft) * sizeof(double),
                  room = (size_t)wt__formants_room(f->args.n_fft);
-    f->spectra = malloc((size_t)f->n_frames * bins * 2 * sizeof(float));
+    f->spectra = malloc((size_t)(f->n_before + FRAMES) * bins * 2 * sizeof(float));
     f->logarithms = aligned_alloc(64, points);
     f->work = aligned_alloc(64, points);
     f->bins16 = aligned_alloc(64, 2 * bins * FRAMES * sizeof(double));
@@ -62,7 +63,7 @@ static wt_status take_memory(wt__formants *f)
     if (f->spectra && f->logarithms && f->work && f->bins16 && f->cepstrum && f->knots.x && f->knots.y &&
         f->knots.slope)
         return WT_OK;
-    return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: spectra of %lld samples", (long long)f->n_samples);
+    return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: spectra of %d samples", f->args.n_fft);
 }
 
 wt_status wt__formants_create(const wt__formants_config *config, wt__formants **formants)
@@ -80,6 +81,7 @@ wt_status wt__formants_create(const wt__formants_config *config, wt__formants **
     f->n_frames = wt_stft_frames(f->stft, config->n_samples);
     f->args = wt__formants_plan(config, n_fft, f->n_frames);
     f->args.window = wt__stft_window64(f->stft);
+    f->n_before = n_fft / f->args.hop;
     status = take_memory(f);
     if (status) goto fail;
     *formants = f;
@@ -207,19 +209,42 @@ WT_RT static void return_frames(const wt__formants *f, float *x, int count)
     }
 }
 
+// Spectra of frames t .. t + count - 1 to x, rounded once.
+static void analyse(const wt__formants *f, const float *pcm, int64_t t, int count, float *x)
+{
+    const double *re, *im;
+    wt__stft_precise(f->stft, pcm, f->n_samples, t, count, &re, &im);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < f->bins; k++, x += 2) x[0] = (float)re[k * FRAMES + i], x[1] = (float)im[k * FRAMES + i];
+}
+
+// The same frames with their envelopes moved, as windowed samples.
+WT_RT static void move_frames(wt__formants *f, float *x, int count)
+{
+    double most[FRAMES];
+    const double *cepstra = transform(f, x, count, most);
+    for (int i = 0; i < count; i++) {
+        for (int q = f->args.first - 1; q <= f->args.last + 1 && f->args.last >= f->args.first; q++)
+            f->cepstrum[q - f->args.first + 1] = cepstra[q * FRAMES + i] / f->args.n_fft;
+        if (most[i] > 0) move(f, x + (int64_t)i * f->bins * 2, most[i]);
+    }
+    return_frames(f, x, count);
+}
+
+// Samples that no later frame reaches follow each group of frames; the last frames of a group stay for the next.
 WT_RT void wt__formants_run(wt__formants *f, const float *pcm, float *out)
 {
-    (void)!wt_stft_forward(f->stft, pcm, f->n_samples, f->spectra);
-    for (int64_t t = 0; t < f->n_frames; t += FRAMES) {
-        const int count = f->n_frames - t < FRAMES ? (int)(f->n_frames - t) : FRAMES;
-        double most[FRAMES];
-        const double *cepstra = transform(f, f->spectra + t * f->bins * 2, count, most);
-        for (int i = 0; i < count; i++) {
-            for (int q = f->args.first - 1; q <= f->args.last + 1 && f->args.last >= f->args.first; q++)
-                f->cepstrum[q - f->args.first + 1] = cepstra[q * FRAMES + i] / f->args.n_fft;
-            if (most[i] > 0) move(f, f->spectra + (t + i) * f->bins * 2, most[i]);
-        }
-        return_frames(f, f->spectra + t * f->bins * 2, count);
+    const int64_t row = 2 * f->bins;
+    wt_formants_args args = f->args;
+    for (int64_t t = 0, n = 0; t < f->n_frames; t += FRAMES) {
+        const int count = f->n_frames - t < FRAMES ? (int)(f->n_frames - t) : FRAMES, kept = t ? f->n_before : 0;
+        const bool last = t + count == f->n_frames;
+        float *x = f->spectra + kept * row;
+        if (t) memmove(f->spectra, f->spectra + (args.n_held - kept) * row, (size_t)(kept * row) * sizeof *x);
+        args.first_frame = (int)t - kept, args.n_held = kept + count;
+        analyse(f, pcm, t, count, x);
+        move_frames(f, x, count);
+        const int64_t end = last ? f->n_samples : (t + count) * f->args.hop - f->args.n_fft / 2;
+        for (; n < end; n++) out[n] = wt__formants_sample(&args, f->spectra, n);
     }
-    for (int64_t n = 0; n < f->n_samples; n++) out[n] = wt__formants_sample(&f->args, f->spectra, n);
 }

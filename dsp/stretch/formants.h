@@ -13,7 +13,8 @@ typedef struct wt__formants_config {
     int order;    ///< peaks lie rate / (2 order) apart, 0 = the pitch
     double ratio; ///< frequencies of the envelope are divided by it
     int64_t n_samples;
-    int n_signals; ///< on a GPU; elsewhere one
+    int n_signals;      ///< on a GPU; elsewhere one
+    int frames_at_once; ///< on a GPU, 0 = as many as fit
 } wt__formants_config;
 
 typedef struct wt__formants wt__formants;

@@ -1,5 +1,7 @@
 // Frames in double, their cepstra and envelopes, and the way back in double, a group of signals at a time; the last
-// group begins early enough to be as large as the others.
+// group begins early enough to be as large as the others. Where one signal's frames do not fit, a tile of them after
+// the other, from an even one on: pairs that are transformed together are the whole's. A tile has the frames again that
+// reach into the samples it gives.
 
 #include "formants_plan.h"
 #include "formants_wide_kernel.h"
@@ -19,8 +21,8 @@ struct wt__formants_cuda {
     size_t cepstra_offset, most_offset, knots_offset;
     bool knots_in_memory;
     wt_formants_args args;
-    wt_launch cepstra_launch, move_launch, add_launch; // back: as cepstra
-    int at_once;
+    wt_launch cepstra_launch, move_launch; // without a grid; back: as cepstra
+    int at_once, n_held, n_back;           // n_held: frames of a tile; those of them that the tile before has too
 };
 
 static wt_status load_fused(wt_device *device, wt__formants_cuda *c)
@@ -49,7 +51,7 @@ static wt_status load(wt_device *device, wt__formants_cuda *c)
     if (!window) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: window of %d", n_fft);
     wt_status status = wt_window_fill_double(&(wt_window_config){.n = n_fft}, window);
     if (!status)
-        status = wt__frames_cuda_create("pitch_shift", device, n_fft, window, c->at_once, c->args.n_frames, &c->frames);
+        status = wt__frames_cuda_create("pitch_shift", device, n_fft, window, c->at_once, c->n_held, &c->frames);
     free(window);
     if (!status) status = wt__op_module(device, "kernels/stretch/formants_move.cu", NULL, 0, &c->module);
     if (!status) status = c->frames.kernel ? load_fused(device, c) : load_wide(device, c);
@@ -57,22 +59,23 @@ static wt_status load(wt_device *device, wt__formants_cuda *c)
     return status ? status : wt_module_get_kernel(c->module, "formants_add", &c->add);
 }
 
-static wt_status shape_launches(wt__formants_cuda *c)
+static void shape_launches(wt__formants_cuda *c)
 {
-    const int n_fft = c->args.n_fft, sequences = wt__spectrum_sequences(n_fft);
-    const size_t knots = c->knots_in_memory ? 0 : 3 * (size_t)wt__formants_room(n_fft) * sizeof(double);
+    const size_t knots = c->knots_in_memory ? 0 : 3 * (size_t)wt__formants_room(c->args.n_fft) * sizeof(double);
     const int warps = 4 * knots > 64 << 10 ? 1 : 4;
     c->args.twiddles = c->frames.args.twiddles, c->args.window = c->frames.args.window;
-    c->args.n_rows = (long long)c->at_once * c->args.n_frames;
     c->cepstra_launch = c->frames.launch;
     c->move_launch = (wt_launch){.block = {32 * warps}, .shared_bytes = (size_t)warps * knots};
-    wt_status status = wt__spectrum_cuda_grid("pitch_shift", c->at_once, (c->args.n_frames + 1) / 2, sequences,
-                                              &c->cepstra_launch.grid[0]);
-    if (!status) status = wt__spectrum_cuda_grid("pitch_shift", 1, c->args.n_rows, warps, &c->move_launch.grid[0]);
-    c->add_launch = (wt_launch){.block = {256}};
-    return status
-               ? status
-               : wt__spectrum_cuda_grid("pitch_shift", 1, c->at_once * c->args.n_samples, 256, &c->add_launch.grid[0]);
+}
+
+// All frames, where they fit or none are wanted less; `bytes` a frame.
+static void shape_tiles(wt_device *device, int64_t bytes, wt__formants_cuda *c)
+{
+    const int wanted = c->config.frames_at_once;
+    int64_t most = wanted ? wanted : wt__frames_cuda_room(device) / bytes;
+    c->n_back = (c->args.n_fft / c->args.hop + 1) / 2 * 2;
+    if (most < 2 * c->n_back) most = 2 * c->n_back;
+    c->n_held = most < c->args.n_frames ? (int)(most / 2 * 2) : c->args.n_frames;
 }
 
 static wt_status prepare(wt_device *device, wt__formants_cuda *c)
@@ -83,19 +86,20 @@ static wt_status prepare(wt_device *device, wt__formants_cuda *c)
     if (n_frames > INT32_MAX / 2)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %lld samples, want fewer on a GPU", (long long)s->n_samples);
     c->args = wt__formants_plan(s, n_fft, n_frames);
-    const int64_t width = n_frames * (int64_t)sizeof(double), knots = 3 * wt__formants_room(n_fft),
-                  spectra = (n_frames * bins * 2 * (int64_t)sizeof(float) + 7) / 8 * 8,
-                  cepstra = width * (c->args.last - c->args.first + 3);
+    const int64_t width = sizeof(double), knots = 3 * wt__formants_room(n_fft),
+                  spectra = bins * 2 * (int64_t)sizeof(float), cepstra = width * (c->args.last - c->args.first + 3);
     c->knots_in_memory = (size_t)knots * sizeof(double) > wt_device_get_info(device)->shared_bytes;
     const int64_t all = spectra + cepstra + width + (c->knots_in_memory ? width * knots : 0);
-    c->at_once = wt__frames_cuda_group(device, s->n_signals, all);
+    shape_tiles(device, all, c);
+    c->at_once = wt__frames_cuda_group(device, s->n_signals, all * c->n_held);
     wt_status status = load(device, c);
-    if (!status) status = shape_launches(c);
-    c->frames.args.n_samples = s->n_samples, c->frames.args.n_frames = (int)n_frames, c->frames.args.hop = hop;
-    c->cepstra_offset = (size_t)(c->at_once * spectra);
-    c->most_offset = c->cepstra_offset + (size_t)(c->at_once * cepstra);
-    c->knots_offset = c->most_offset + (size_t)(c->at_once * width);
-    return status ? status : wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * all), &c->work);
+    if (!status) shape_launches(c);
+    c->frames.args.n_samples = s->n_samples, c->frames.args.hop = hop;
+    const size_t rows = (size_t)c->at_once * (size_t)c->n_held;
+    c->cepstra_offset = rows * (size_t)spectra;
+    c->most_offset = c->cepstra_offset + rows * (size_t)cepstra;
+    c->knots_offset = c->most_offset + rows * (size_t)width;
+    return status ? status : wt_buffer_create(device, WT_MEMORY_DEVICE, rows * (size_t)all, &c->work);
 }
 
 wt_status wt__formants_cuda_create(wt_device *device, const wt__formants_config *config, wt__formants_cuda **formants)
@@ -122,11 +126,14 @@ void wt__formants_cuda_destroy(wt__formants_cuda *formants)
     free(formants);
 }
 
-// Cepstra of all frames, or their windowed samples, a tile at a time.
+// Cepstra of a tile's frames, or their windowed samples, some pairs at a time.
 static wt_status transform_wide(const wt__formants_cuda *c, wt_stream *stream, const wt_formants_args *formants,
                                 bool back)
 {
-    const wt__wide *w = &c->frames.wide.wide;
+    wt__wide wide = c->frames.wide.wide;
+    const wt__wide *w = &wide;
+    wide.pairs.n_frames = formants->n_held, wide.pairs.pairs = (formants->n_held + 1) / 2;
+    wide.n_pairs = c->at_once * wide.pairs.pairs;
     wt_formants_wide_args args = {.formants = *formants,
                                   .most = (double *)(wt_buffer_address(c->work) + c->most_offset),
                                   .bins = formants->n_fft / 2 + 1};
@@ -147,23 +154,60 @@ static wt_status transform_wide(const wt__formants_cuda *c, wt_stream *stream, c
 
 static wt_status transform(const wt__formants_cuda *c, wt_stream *stream, const wt_formants_args *args, bool back)
 {
+    wt_launch launch = c->cepstra_launch;
     if (!c->cepstra) return transform_wide(c, stream, args, back);
-    return wt_kernel_launch(back ? c->back : c->cepstra, stream, &c->cepstra_launch, &WT_ARG(*args), 1);
+    wt_status status = wt__spectrum_cuda_grid("pitch_shift", c->at_once, (args->n_held + 1) / 2,
+                                              wt__spectrum_sequences(args->n_fft), &launch.grid[0]);
+    return status ? status : wt_kernel_launch(back ? c->back : c->cepstra, stream, &launch, &WT_ARG(*args), 1);
+}
+
+static wt_status move_envelopes(const wt__formants_cuda *c, wt_stream *stream, const wt_formants_args *args)
+{
+    wt_launch launch = c->move_launch;
+    wt_status status = wt__spectrum_cuda_grid("pitch_shift", 1, args->n_rows, launch.block[0] / 32, &launch.grid[0]);
+    return status ? status : wt_kernel_launch(c->move, stream, &launch, &WT_ARG(*args), 1);
+}
+
+static wt_status add_frames(const wt__formants_cuda *c, wt_stream *stream, const wt_formants_args *args)
+{
+    wt_launch launch = {.block = {256}};
+    wt_status status = wt__spectrum_cuda_grid("pitch_shift", 1, c->at_once * args->count, 256, &launch.grid[0]);
+    return status ? status : wt_kernel_launch(c->add, stream, &launch, &WT_ARG(*args), 1);
+}
+
+// The tile that `args` names.
+static wt_status move_tile(const wt__formants_cuda *c, wt_stream *stream, const float *pcm,
+                           const wt_formants_args *args)
+{
+    wt_vocoder_frames_args frames = c->frames.args;
+    frames.pcm = pcm, frames.out = args->spectra;
+    frames.first = args->first_frame / 2, frames.n_frames = args->n_held;
+    wt_status status = wt__frames_cuda_enqueue("pitch_shift", &c->frames, stream, c->at_once, args->n_fft, &frames);
+    if (!status) status = transform(c, stream, args, false);
+    if (!status) status = move_envelopes(c, stream, args);
+    if (!status) status = transform(c, stream, args, true);
+    return status || !args->count ? status : add_frames(c, stream, args);
 }
 
 static wt_status move_group(const wt__formants_cuda *c, wt_stream *stream, const float *pcm, float *out)
 {
     wt_formants_args args = c->args;
+    wt_status status = WT_OK;
     args.spectra = (float *)wt_buffer_address(c->work);
     args.cepstra = (double *)(wt_buffer_address(c->work) + c->cepstra_offset);
     args.knots = c->knots_in_memory ? (double *)(wt_buffer_address(c->work) + c->knots_offset) : NULL;
     args.out = out;
-    wt_status status =
-        wt__frames_cuda_enqueue("pitch_shift", &c->frames, stream, c->at_once, args.n_fft, pcm, args.spectra);
-    if (!status) status = transform(c, stream, &args, false);
-    if (!status) status = wt_kernel_launch(c->move, stream, &c->move_launch, &WT_ARG(args), 1);
-    if (!status) status = transform(c, stream, &args, true);
-    return status ? status : wt_kernel_launch(c->add, stream, &c->add_launch, &WT_ARG(args), 1);
+    for (int end = 0; end < args.n_frames && !status;) {
+        args.first_frame = end ? end - c->n_back : 0;
+        args.n_held = args.n_frames - args.first_frame < c->n_held ? args.n_frames - args.first_frame : c->n_held;
+        args.n_rows = (long long)c->at_once * args.n_held;
+        end = args.first_frame + args.n_held;
+        const long long to = (long long)end * args.hop - args.n_fft / 2;
+        args.count = (end == args.n_frames ? args.n_samples : to < args.from ? args.from : to) - args.from;
+        status = move_tile(c, stream, pcm, &args);
+        args.from += args.count;
+    }
+    return status;
 }
 
 wt_status wt__formants_cuda_enqueue(const wt__formants_cuda *c, wt_stream *stream, const float *pcm, wt_buffer *out)

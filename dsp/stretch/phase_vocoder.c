@@ -3,8 +3,10 @@
 // vector, a sum of phases their product (librosa 1.0's arithmetic, without angles); one Newton step a frame keeps its
 // length at 1. Two frames of silence follow the last one.
 
+#include "phase_vocoder.h"
 #include "stretch_cuda.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,8 @@ struct wt_phase_vocoder {
     double rate;
     double *memory;
     double *re, *im; // [bins] the phase so far
-    frame frames[2];
+    frame frames[2]; // the two that the last output frame was made of
+    int64_t t, at;   // output frames so far, the input frame that the last one began with
     wt__vocoder_cuda cuda;
 };
 
@@ -99,10 +102,11 @@ WT_CLONES static void advance(const double *restrict a_re, const double *restric
 
 // ---- running
 
-static void take_frame(const wt_phase_vocoder *v, const float *in, int64_t n_frames, int64_t k, frame *f)
+static void take_frame(const wt_phase_vocoder *v, wt__vocoder_input input, const void *user, int64_t k, frame *f)
 {
-    if (k < n_frames) {
-        polar(in + k * 2 * v->bins, v->bins, f->size, f->re, f->im);
+    const float *pairs = input(user, k);
+    if (pairs) {
+        polar(pairs, v->bins, f->size, f->re, f->im);
         return;
     }
     memset(f->size, 0, (size_t)v->bins * sizeof(double));
@@ -110,31 +114,49 @@ static void take_frame(const wt_phase_vocoder *v, const float *in, int64_t n_fra
     for (int i = 0; i < v->bins; i++) f->re[i] = 1;
 }
 
+void wt__phase_vocoder_begin(wt_phase_vocoder *v) { v->t = 0; }
+
+WT_RT void wt__phase_vocoder_next(wt_phase_vocoder *v, wt__vocoder_input input, const void *user, float *out)
+{
+    frame *a = &v->frames[0], *b = &v->frames[1];
+    const double step = (double)v->t * v->rate;
+    const int64_t k = (int64_t)step;
+    if (!v->t) {
+        take_frame(v, input, user, 0, a);
+        take_frame(v, input, user, 1, b);
+        memcpy(v->re, a->re, (size_t)v->bins * sizeof(double));
+        memcpy(v->im, a->im, (size_t)v->bins * sizeof(double));
+    } else if (k == v->at + 1) {
+        const frame first = *a;
+        *a = *b, *b = first;
+        take_frame(v, input, user, k + 1, b);
+    } else if (k > v->at) {
+        take_frame(v, input, user, k, a);
+        take_frame(v, input, user, k + 1, b);
+    }
+    v->at = k;
+    v->t++;
+    emit(v->re, v->im, a->size, b->size, step - (double)k, v->bins, out);
+    advance(a->re, a->im, b->re, b->im, v->bins, v->re, v->im);
+}
+
+typedef struct spectrogram {
+    const float *in;
+    int64_t n_frames, row;
+} spectrogram;
+
+static const float *frame_of(const void *user, int64_t k)
+{
+    const spectrogram *s = user;
+    return k < s->n_frames ? s->in + k * s->row : NULL;
+}
+
 WT_RT void wt_phase_vocoder_run(wt_phase_vocoder *v, const float *in, int64_t n_frames, float *out)
 {
     const int64_t n_out = wt_phase_vocoder_frames(v, n_frames);
-    frame *a = &v->frames[0], *b = &v->frames[1];
-    int64_t at = 0;
-    if (n_out < 1) return;
-    take_frame(v, in, n_frames, 0, a);
-    take_frame(v, in, n_frames, 1, b);
-    memcpy(v->re, a->re, (size_t)v->bins * sizeof(double));
-    memcpy(v->im, a->im, (size_t)v->bins * sizeof(double));
-    for (int64_t t = 0; t < n_out; t++) {
-        const double step = (double)t * v->rate;
-        const int64_t k = (int64_t)step;
-        if (k == at + 1) {
-            frame *first = a;
-            a = b, b = first;
-            take_frame(v, in, n_frames, k + 1, b);
-        } else if (k > at) {
-            take_frame(v, in, n_frames, k, a);
-            take_frame(v, in, n_frames, k + 1, b);
-        }
-        at = k;
-        emit(v->re, v->im, a->size, b->size, step - (double)k, v->bins, out + t * 2 * v->bins);
-        advance(a->re, a->im, b->re, b->im, v->bins, v->re, v->im);
-    }
+    const spectrogram s = {in, n_frames, 2 * v->bins};
+    wt__phase_vocoder_begin(v);
+    for (int64_t t = 0; t < n_out; t++) wt__phase_vocoder_next(v, frame_of, &s, out + t * s.row);
 }
 
 // ---- on a stream
@@ -156,6 +178,24 @@ static void run_lines(const void *args, int item)
         wt_phase_vocoder_run(c->vocoder, c->in + line * c->n_frames * row, c->n_frames, c->out + line * n_out * row);
 }
 
+static wt_status follow(const wt_phase_vocoder *v, wt_stream *stream, int n_lines, int64_t n_frames, const float *in,
+                        float *out)
+{
+    const int64_t n_out = wt_phase_vocoder_frames(v, n_frames);
+    if (n_frames > INT_MAX / 2 || n_out > INT_MAX / 2)
+        return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %lld frames to %lld, want %d at most", (long long)n_frames,
+                       (long long)n_out, INT_MAX / 2);
+    const wt_vocoder_follow_args args = {.in = in,
+                                         .out = out,
+                                         .rate = v->rate,
+                                         .bins = v->bins,
+                                         .n_frames = (int)n_frames,
+                                         .n_held = (int)n_frames,
+                                         .n_out = (int)n_out,
+                                         .pitch = (int)n_out};
+    return wt__vocoder_cuda_follow(&v->cuda, stream, n_lines, &args);
+}
+
 wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                    int64_t n_frames, int n_lines, wt_buffer *out, size_t out_offset)
 {
@@ -170,8 +210,6 @@ wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stream *stream,
     if (status) return status;
     const call c = {vocoder, (const float *)(wt_buffer_address(in) + in_offset),
                     (float *)(wt_buffer_address(out) + out_offset), n_frames, n_lines};
-    if (vocoder->cuda.follow)
-        return wt__vocoder_cuda_follow(&vocoder->cuda, stream, n_lines, vocoder->bins, vocoder->rate, n_frames, c.in,
-                                       n_out, c.out);
+    if (vocoder->cuda.follow) return follow(vocoder, stream, n_lines, n_frames, c.in, c.out);
     return wt_stream_run(stream, run_lines, &c, sizeof c, 1);
 }

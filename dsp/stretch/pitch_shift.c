@@ -1,10 +1,12 @@
 // Pitch shift: a stretch, then the resampler reads it at another speed. On the CPU one signal at a time on each thread,
-// on a GPU all at once.
+// the stretch some samples after the others, on a GPU all at once.
 
 #include "formants.h"
 #include "resample_table.h"
 #include "stretch_cuda.h"
+#include "stretch_internal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +14,9 @@
 typedef struct worker {
     wt_stretch *stretch; // of one signal
     wt_resample *resampler;
-    float *stretched;
+    float *stretched;       // what the stretch gives at once
     wt__formants *formants; // NULL = they move with the pitch
-    float *warped;          // [n_samples] the signal whose formants the shift will move to their place
+    float *warped, *own; // [n_samples] the signal whose formants the shift will move to their place; NULL or the same
 } worker;
 
 typedef struct on_gpu {
@@ -35,8 +37,6 @@ struct wt_pitch_shift {
     on_gpu gpu;
 };
 
-enum { BLOCK = 1 << 16 };
-
 // Rates in whole numbers whose ratio is nearest to librosa's, which may be any: by the convergents of its continued
 // fraction, as far as the resampler's range of rates goes.
 static void nearest_rates(double ratio, int *in_hz, int *out_hz)
@@ -55,7 +55,7 @@ static void nearest_rates(double ratio, int *in_hz, int *out_hz)
     *out_hz = (int)q1;
 }
 
-static wt_status check(const wt_pitch_shift_config *c)
+static wt_status check(const wt_device *device, const wt_pitch_shift_config *c)
 {
     if (!(c->rate_hz > 0)) return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: rate %g Hz, want above 0", c->rate_hz);
     if (c->bins_per_octave < 1)
@@ -64,6 +64,8 @@ static wt_status check(const wt_pitch_shift_config *c)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %g steps, want at most 8 octaves", c->n_steps);
     if (c->n_signals < 1)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %d signals, want 1 or more", c->n_signals);
+    if (c->work && device)
+        return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: work of a plan with a device, want a plan of immediate calls");
     if (c->formant_order < 0)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: formant_order %d, want 0 or more", c->formant_order);
     return WT_OK;
@@ -75,8 +77,9 @@ static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stre
     if (!status) status = wt__resample_create_sharing(&p->rates, 1, &w->resampler);
     if (status) return status;
     p->n_stretched = wt_stretch_n_out(w->stretch);
-    w->stretched = calloc((size_t)p->n_stretched + 1, sizeof *w->stretched);
-    return w->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)p->n_stretched);
+    const int64_t room = wt__stretch_room(w->stretch);
+    w->stretched = calloc((size_t)room + 1, sizeof *w->stretched);
+    return w->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)room);
 }
 
 static wt__formants_config formants_config(const wt_pitch_shift_config *c)
@@ -86,13 +89,15 @@ static wt__formants_config formants_config(const wt_pitch_shift_config *c)
                                  .order = c->formant_order,
                                  .ratio = exp2(c->n_steps / c->bins_per_octave),
                                  .n_samples = c->n_samples,
-                                 .n_signals = c->n_signals};
+                                 .n_signals = c->n_signals,
+                                 .frames_at_once = c->frames_at_once};
 }
 
 static wt_status prepare_formants(const wt_pitch_shift_config *c, worker *w)
 {
     const wt__formants_config formants = formants_config(c);
-    w->warped = malloc((size_t)c->n_samples * sizeof *w->warped);
+    if (!c->work) w->own = malloc((size_t)c->n_samples * sizeof *w->own);
+    w->warped = c->work ? c->work : w->own;
     if (!w->warped) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)c->n_samples);
     return wt__formants_create(&formants, &w->formants);
 }
@@ -130,8 +135,13 @@ static wt_status prepare_gpu(wt_pitch_shift *p, const wt_stretch_config *stretch
 static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
 {
     const double rate = exp2(-c->n_steps / c->bins_per_octave);
-    const wt_stretch_config stretch = {
-        .mode = c->mode, .rate = rate, .n_fft = c->n_fft, .hop = c->hop, .n_samples = c->n_samples, .n_signals = 1};
+    const wt_stretch_config stretch = {.mode = c->mode,
+                                       .rate = rate,
+                                       .n_fft = c->n_fft,
+                                       .hop = c->hop,
+                                       .n_samples = c->n_samples,
+                                       .n_signals = 1,
+                                       .frames_at_once = c->frames_at_once};
     wt_resample_config rates = {
         .channels = 1, .quality = c->mode == WT_STRETCH_LIBROSA ? WT_RESAMPLE_SOXR_HQ : WT_RESAMPLE_BEST};
     nearest_rates(1 / rate, &rates.in_hz, &rates.out_hz);
@@ -160,7 +170,7 @@ wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *
     if (c.rate_hz == 0) c.rate_hz = 22050;
     if (!c.bins_per_octave) c.bins_per_octave = 12;
     if (!c.n_signals) c.n_signals = 1;
-    wt_status status = check(&c);
+    wt_status status = check(device, &c);
     if (status) return status;
     wt_pitch_shift *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: plan");
@@ -181,7 +191,7 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan)
         wt_resample_destroy(plan->workers[i].resampler);
         free(plan->workers[i].stretched);
         wt__formants_destroy(plan->workers[i].formants);
-        free(plan->workers[i].warped);
+        free(plan->workers[i].own);
     }
     free(plan->workers);
     wt__resample_table_destroy(&plan->rates);
@@ -197,26 +207,42 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan)
 
 // ---- running
 
-static void resample(const wt_pitch_shift *p, const worker *w, float *out)
+static int at_most(int64_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
+
+// What the resampler makes of n more samples of the stretch, as far as there is room; returns how many.
+static int64_t resample(const worker *w, const float *in, int64_t n, float *out, int64_t room)
 {
-    const float *in = w->stretched;
-    int64_t taken = 0, made = 0;
+    int64_t made = 0;
+    for (int used = 1, got = 1; (used || got) && n > 0; n -= used, in += used, made += got) {
+        float *to = out + made;
+        wt_resample_process(w->resampler, &in, at_most(n), &used, &to, at_most(room - made), &got);
+    }
+    return made;
+}
+
+static int64_t drain(const worker *w, float *out, int64_t room)
+{
+    int64_t made = 0;
+    for (int got = 1; got && made < room; made += got) {
+        float *to = out + made;
+        wt_resample_drain(w->resampler, &to, at_most(room - made), &got);
+    }
+    return made;
+}
+
+static void shift(const wt_pitch_shift *p, const worker *w, const float *pcm, float *out)
+{
+    int64_t made = 0;
     wt_resample_reset(w->resampler);
-    for (int used = 1, got = 1; (used || got) && taken < p->n_stretched && made < p->n_samples;) {
-        const int64_t rest = p->n_stretched - taken, room = p->n_samples - made;
-        const float *from = in + taken;
-        float *to = out + made;
-        wt_resample_process(w->resampler, &from, rest < BLOCK ? (int)rest : BLOCK, &used, &to,
-                            room < BLOCK ? (int)room : BLOCK, &got);
-        taken += used;
-        made += got;
+    if (p->n_stretched) wt__stretch_begin(w->stretch, pcm);
+    for (int64_t left = p->n_stretched; left && made < p->n_samples;) {
+        const int64_t n = wt__stretch_next(w->stretch, pcm, w->stretched);
+        left -= n;
+        made += resample(w, w->stretched, n, out + made, p->n_samples - made);
     }
-    for (int got = 1; got && made < p->n_samples; made += got) {
-        const int64_t room = p->n_samples - made;
-        float *to = out + made;
-        wt_resample_drain(w->resampler, &to, room < BLOCK ? (int)room : BLOCK, &got);
-    }
+    made += drain(w, out + made, p->n_samples - made);
     memset(out + made, 0, (size_t)(p->n_samples - made) * sizeof *out);
+    for (int64_t i = 0; i < p->n_samples && p->gain != 1; i++) out[i] *= p->gain;
 }
 
 typedef struct call {
@@ -235,9 +261,7 @@ static void run_slot(const void *args, int slot)
         float *out = c->out + signal * p->n_samples;
         const float *pcm = c->pcm + signal * p->n_samples;
         if (w->formants) wt__formants_run(w->formants, pcm, w->warped);
-        wt_stretch_run(w->stretch, w->formants ? w->warped : pcm, w->stretched);
-        resample(p, w, out);
-        for (int64_t i = 0; i < p->n_samples && p->gain != 1; i++) out[i] *= p->gain;
+        shift(p, w, w->formants ? w->warped : pcm, out);
     }
 }
 

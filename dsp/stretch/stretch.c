@@ -1,22 +1,22 @@
-// Time stretch: short-time transform, phase vocoder, and back. Each thread has the spectra of one signal.
+// Time stretch: short-time transform, phase vocoder, and back, a few frames at a time. Each thread works on one signal.
 //
 // The forward transform runs in double and is rounded once. A weak bin's phase decides how the bin sounds when it has
 // become strong; a transform in float leaves bins below 1e-7 of the peak with phases of noise, and costs 5e-3 of the
 // peak on a glide where this costs 2e-7.
 
-#include "fft_double.h"
 #include "op.h"
+#include "phase_vocoder.h"
+#include "stft_internal.h"
 #include "stretch_cuda.h"
+#include "stretch_internal.h"
 #include "stretch_locked.h"
 #include "stretch_wsola.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/stft.h>
-#include <warptone/stretch.h>
 
-enum { FRAMES = WT__FFT64_FRAMES };
+enum { FRAMES = WT__FFT64_FRAMES, PAIRS = FRAMES / 2 };
 
 typedef struct worker {
     wt_stft *stft; // for the way back
@@ -25,7 +25,10 @@ typedef struct worker {
     float *padded;        // [FRAMES + 1][n_fft] frames over an end of the signal; the last one is silence
     const float **frames; // [FRAMES] of the next transform
     wt_phase_vocoder *vocoder;
-    float *in, *out; // spectra before and after; locked: of one group of frames, and after
+    float *in, *out; // spectra of FRAMES frames before, and of n_held after
+    wt__stft_walk walk;
+    int64_t first;              // of the frames before: librosa's mode
+    int64_t held[PAIRS], known; // attacks that the pairs before go with; the one in `attack`
     wt__locked locked;
     wt__transients transients;
     float *attack; // [2][bins][2] spectra at an attack, and before it
@@ -36,8 +39,8 @@ struct wt_stretch {
     wt_device *device;
     wt_stretch_mode mode;
     double rate;
-    int64_t n_samples, n_out, n_frames, n_made; // frames of the input, of the output
-    int n_signals, n_slots, n_fft, hop;
+    int64_t n_samples, n_out, n_frames, n_made; // frames of the input (librosa's mode), of the output
+    int n_signals, n_slots, n_fft, hop, n_held; // n_held: frames of the output at once
     double *window; // [n_fft]
     worker *workers;
     wt__stretch_cuda *cuda; // on a GPU one of these
@@ -56,8 +59,12 @@ static wt_status check(const wt_stretch_config *c)
     if ((unsigned)c->mode > WT_STRETCH_WSOLA)
         return wt_fail(WT_ERR_BAD_ARG, "stretch: mode %d, want 0..%d", (int)c->mode, WT_STRETCH_WSOLA);
     if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "stretch: %d signals, want 1 or more", c->n_signals);
+    if (c->frames_at_once < 0)
+        return wt_fail(WT_ERR_BAD_ARG, "stretch: %d frames at once, want 0 or more", c->frames_at_once);
     return WT_OK;
 }
+
+static int64_t smallest(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool keeps_attacks(wt_stretch_mode mode) { return mode == WT_STRETCH_TRANSIENT || mode == WT_STRETCH_WSOLA; }
 
@@ -67,7 +74,7 @@ static wt_status prepare_attacks(wt_stretch *p, worker *w)
     const wt_status status = wt__transients_create(&w->transients);
     if (status || p->mode == WT_STRETCH_TRANSIENT) return status;
     w->wsola = (wt__wsola){.n_fft = p->n_fft, .hop = p->hop, .window = p->window};
-    return wt__wsola_create(&w->wsola, p->n_out);
+    return wt__wsola_create(&w->wsola);
 }
 
 static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker *w)
@@ -81,7 +88,8 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     if (status) return status;
     p->n_frames = wt_stft_frames(w->stft, c->n_samples);
     p->n_made = wt_phase_vocoder_frames(w->vocoder, p->n_frames);
-    if (c->mode != WT_STRETCH_LIBROSA) p->n_frames = FRAMES, p->n_made = 1 + p->n_out / c->hop;
+    if (c->mode != WT_STRETCH_LIBROSA) p->n_made = 1 + p->n_out / c->hop;
+    p->n_held = (int)smallest(p->n_made, c->frames_at_once ? c->frames_at_once : FRAMES);
     status = wt__fft64_create(c->n_fft, &w->fft);
     if (status) return status;
     const size_t points = wt__fft64_doubles(c->n_fft) * sizeof(double);
@@ -89,8 +97,8 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     w->padded = calloc((FRAMES + 1) * (size_t)c->n_fft, sizeof(float));
     w->frames = calloc(FRAMES, sizeof *w->frames);
     const size_t frame = 2 * (size_t)bins * sizeof(float);
-    w->in = malloc((size_t)p->n_frames * frame);
-    w->out = malloc((size_t)p->n_made * frame);
+    w->in = malloc(FRAMES * frame);
+    w->out = malloc((size_t)p->n_held * frame);
     w->locked.power = malloc((size_t)bins * sizeof(float));
     w->locked.peaks = malloc((size_t)bins * sizeof(int));
     w->locked.before = malloc(2 * (size_t)bins * sizeof(double));
@@ -98,10 +106,10 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     const bool transform = w->x && w->work && w->padded && w->frames;
     const bool locked = w->locked.power && w->locked.peaks && w->locked.before && w->attack;
     if (transform && w->in && w->out && locked) return WT_OK;
-    return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %lld samples", (long long)c->n_samples);
+    return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %d frames of %d samples", p->n_held, c->n_fft);
 }
 
-static wt_status make_cuda(wt_stretch *p)
+static wt_status make_cuda(wt_stretch *p, int frames_at_once)
 {
     const wt__stretch_shape shape = {.mode = p->mode,
                                      .rate = p->rate,
@@ -112,6 +120,7 @@ static wt_status make_cuda(wt_stretch *p)
                                      .n_signals = p->n_signals,
                                      .n_fft = p->n_fft,
                                      .hop = p->hop,
+                                     .frames_at_once = frames_at_once,
                                      .window = p->window};
     if (p->mode == WT_STRETCH_WSOLA) return wt__wsola_cuda_create(p->device, &shape, &p->wsola);
     return wt__stretch_cuda_create(p->device, &shape, &p->cuda);
@@ -144,7 +153,7 @@ wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, 
     status = p->workers && p->window ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "stretch: %d threads", p->n_slots);
     if (!status) status = wt_window_fill_double(&(wt_window_config){.n = c.n_fft}, p->window);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &c, &p->workers[slot]);
-    if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
+    if (!status && wt__op_on_gpu(device)) status = make_cuda(p, c.frames_at_once);
     if (status)
         wt_stretch_destroy(p);
     else
@@ -181,13 +190,7 @@ void wt_stretch_destroy(wt_stretch *plan)
 
 int64_t wt_stretch_n_out(const wt_stretch *plan) { return plan->n_out; }
 
-// ---- running
-
-typedef struct call {
-    const wt_stretch *plan;
-    const float *pcm;
-    float *out;
-} call;
+// ---- frames
 
 // The frame centred on a sample, zeros outside the signal, to be transformed as number f.
 static void put_frame(const wt_stretch *p, const worker *w, const float *pcm, int64_t centre, int f)
@@ -211,17 +214,30 @@ static void transform(const wt_stretch *p, const worker *w, float *const *spectr
     wt__fft64_pairs(wt__fft64_run(w->fft, w->x, w->work), p->n_fft, spectra, count);
 }
 
-static void analyse(const wt_stretch *p, const worker *w, const float *pcm)
+typedef struct input {
+    const wt_stretch *p;
+    worker *w;
+    const float *pcm;
+} input;
+
+// Frame k of the input, for librosa's vocoder; the frames are transformed in the same groups however many are asked
+// for.
+static const float *frame_of(const void *user, int64_t k)
 {
-    const int64_t frame = 2 * wt_stft_bins(w->stft);
-    float *out[FRAMES];
-    for (int64_t t = 0; t < p->n_frames; t += FRAMES) {
+    const input *in = user;
+    worker *w = in->w;
+    const int64_t frame = 2 * wt_stft_bins(w->stft), first = k / FRAMES * FRAMES;
+    float *spectra[FRAMES];
+    if (k >= in->p->n_frames) return NULL;
+    if (first != w->first) {
         for (int f = 0; f < FRAMES; f++) {
-            out[f] = w->in + (t + f) * frame;
-            put_frame(p, w, pcm, (t + f) * p->hop, f);
+            spectra[f] = w->in + f * frame;
+            put_frame(in->p, w, in->pcm, (first + f) * in->p->hop, f);
         }
-        transform(p, w, out, p->n_frames - t < FRAMES ? (int)(p->n_frames - t) : FRAMES);
+        transform(in->p, w, spectra, FRAMES);
+        w->first = first;
     }
+    return w->in + (k - first) * frame;
 }
 
 // Spectra at an attack and just before its window, for the bins that it rules: A. Roebel, A new approach to transient
@@ -238,55 +254,105 @@ static void analyse_attack(const wt_stretch *p, const worker *w, const float *pc
     transform(p, w, spectra, 2);
 }
 
-// Frames come in pairs, here and a hop earlier, eight of them a transform.
-static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
+// The pairs of frames, here and a hop earlier, that output frames t and those behind it are made of, eight a transform.
+static void put_pairs(const wt_stretch *p, worker *w, const float *pcm, int64_t t)
 {
-    enum { PAIRS = FRAMES / 2 };
     const int64_t frame = 2 * wt_stft_bins(w->stft);
     float *spectra[FRAMES];
-    int64_t held[PAIRS] = {0}, known = -1;
-    for (int s = 0; s < 2 * PAIRS; s++) spectra[s] = w->in + s * frame;
-    for (int64_t t = 0; t < p->n_made; t++) {
-        const int pair = (int)(t % PAIRS);
-        for (int s = 0; s < PAIRS && !pair; s++) {
-            const int64_t to = (t + s) * p->hop;
-            wt_stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
-            if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to);
-            put_frame(p, w, pcm, place.centre, 2 * s);
-            put_frame(p, w, pcm, place.centre - p->hop, 2 * s + 1);
-            held[s] = place.held;
+    for (int s = 0; s < FRAMES; s++) spectra[s] = w->in + s * frame;
+    for (int s = 0; s < PAIRS; s++) {
+        const int64_t to = (t + s) * p->hop;
+        wt_stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
+        if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to);
+        put_frame(p, w, pcm, place.centre, 2 * s);
+        put_frame(p, w, pcm, place.centre - p->hop, 2 * s + 1);
+        w->held[s] = place.held;
+    }
+    transform(p, w, spectra, FRAMES);
+}
+
+// Output frame t, phase-locked.
+static void lock_frame(const wt_stretch *p, worker *w, const float *pcm, int64_t t, float *out)
+{
+    const int bins = wt_stft_bins(w->stft), pair = (int)(t % PAIRS);
+    const float *here = w->in + (int64_t)pair * 4 * bins;
+    const int64_t held = w->held[pair];
+    wt__stretch_lock(&w->locked, bins, here, t ? here + 2 * bins : NULL, out);
+    if (held < 0) return;
+    if (held != w->known) analyse_attack(p, w, pcm, held);
+    w->known = held;
+    wt__stretch_attack(&w->locked, bins, w->attack, w->attack + 2 * bins, here, out);
+}
+
+// The next `count` frames of the output.
+static void make_frames(const wt_stretch *p, worker *w, const float *pcm, int64_t count)
+{
+    const int64_t frame = 2 * wt_stft_bins(w->stft);
+    const input in = {p, w, pcm};
+    for (int64_t i = 0, t = w->walk.t; i < count; i++, t++) {
+        float *out = w->out + i * frame;
+        if (p->mode == WT_STRETCH_LIBROSA) {
+            wt__phase_vocoder_next(w->vocoder, frame_of, &in, out);
+            continue;
         }
-        if (!pair) transform(p, w, spectra, 2 * PAIRS);
-        wt__stretch_lock(&w->locked, (int)(frame / 2), spectra[2 * pair], t ? spectra[2 * pair + 1] : NULL,
-                         w->out + t * frame);
-        if (held[pair] < 0) continue;
-        if (held[pair] != known) analyse_attack(p, w, pcm, held[pair]);
-        known = held[pair];
-        wt__stretch_attack(&w->locked, (int)(frame / 2), w->attack, w->attack + frame, spectra[2 * pair],
-                           w->out + t * frame);
+        if (t % PAIRS == 0) put_pairs(p, w, pcm, t);
+        lock_frame(p, w, pcm, t, out);
     }
 }
+
+// ---- a signal, some samples after the others
+
+static void begin(const wt_stretch *p, worker *w, const float *pcm)
+{
+    if (keeps_attacks(p->mode)) wt__transients_find(&w->transients, pcm);
+    if (p->mode == WT_STRETCH_WSOLA) {
+        wt__wsola_begin(&w->wsola);
+        return;
+    }
+    wt__stft_walk_begin(w->stft, p->n_made, p->n_out, &w->walk);
+    wt__phase_vocoder_begin(w->vocoder);
+    w->first = w->known = -1;
+}
+
+// The next samples, perhaps none; there are n_out.
+static int64_t go_on(const wt_stretch *p, worker *w, const float *pcm, float *out)
+{
+    if (p->mode == WT_STRETCH_WSOLA) return wt__wsola_next(&w->wsola, &w->transients, pcm, out);
+    const int64_t left = w->walk.n_frames - w->walk.t;
+    make_frames(p, w, pcm, smallest(left, p->n_held));
+    return wt__stft_walk_on(w->stft, &w->walk, w->out, p->n_held, out);
+}
+
+WT_RT void wt__stretch_begin(wt_stretch *plan, const float *pcm) { begin(plan, plan->workers, pcm); }
+
+WT_RT int64_t wt__stretch_next(wt_stretch *plan, const float *pcm, float *out)
+{
+    return go_on(plan, plan->workers, pcm, out);
+}
+
+int64_t wt__stretch_room(const wt_stretch *plan)
+{
+    return smallest((plan->mode == WT_STRETCH_WSOLA ? 1 : (int64_t)plan->n_held) * plan->hop, plan->n_out);
+}
+
+// ---- running
+
+typedef struct call {
+    const wt_stretch *plan;
+    const float *pcm;
+    float *out;
+} call;
 
 static void run_slot(const void *args, int slot)
 {
     const call *c = args;
     const wt_stretch *p = c->plan;
-    const worker *w = &p->workers[slot];
+    worker *w = &p->workers[slot];
     for (int signal = slot; signal < p->n_signals && p->n_out; signal += p->n_slots) {
         const float *pcm = c->pcm + signal * p->n_samples;
-        if (keeps_attacks(p->mode)) wt__transients_find(&p->workers[slot].transients, pcm);
-        if (p->mode == WT_STRETCH_WSOLA) {
-            wt__wsola_run(&w->wsola, &w->transients, pcm, c->out + signal * p->n_out);
-            continue;
-        }
-        if (p->mode == WT_STRETCH_LIBROSA) {
-            analyse(p, w, pcm);
-            wt_phase_vocoder_run(w->vocoder, w->in, p->n_frames, w->out);
-        } else {
-            run_locked(p, w, pcm);
-        }
-        // the sizes were checked when the plan was made
-        (void)!wt_stft_inverse(w->stft, w->out, p->n_made, p->n_out, c->out + signal * p->n_out);
+        float *out = c->out + signal * p->n_out;
+        begin(p, w, pcm);
+        for (int64_t done = 0; done < p->n_out;) done += go_on(p, w, pcm, out + done);
     }
 }
 

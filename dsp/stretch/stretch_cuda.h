@@ -14,6 +14,7 @@ typedef struct wt__stretch_shape {
     double rate;
     int64_t n_samples, n_out, n_frames, n_made; ///< frames of the input (librosa's mode), of the output
     int n_signals, n_fft, hop;
+    int frames_at_once;   ///< 0 = as many as fit
     const double *window; ///< [n_fft]
 } wt__stretch_shape;
 
@@ -42,25 +43,27 @@ typedef struct wt__frames_cuda {
     wt__vocoder_wide wide;       ///< instead, where there is no kernel
 } wt__frames_cuda;
 
-/// Of n_lines signals of n_frames. Errors: those of wt_module_create and wt_buffer_create.
+/// Of n_lines signals of n_frames at most. Errors: those of wt_module_create and wt_buffer_create.
 WT_CHECKED wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, const double *window,
                                             int n_lines, int64_t n_frames, wt__frames_cuda *f);
 void wt__frames_cuda_release(wt__frames_cuda *f); ///< a zeroed one is allowed
-/// Spectra of args.n_frames frames of n_lines signals.
+/// Spectra of args->n_frames frames of n_lines signals.
 WT_CHECKED wt_status wt__frames_cuda_enqueue(const char *op, const wt__frames_cuda *f, wt_stream *stream, int n_lines,
-                                             int n_fft, const float *pcm, float *out);
+                                             int n_fft, const wt_vocoder_frames_args *args);
+/// Bytes that the spectra of a plan may take.
+int64_t wt__frames_cuda_room(wt_device *device);
 /// How many of n_signals to work on at once when each takes `bytes`: equal groups, as few as there can be.
 int wt__frames_cuda_group(wt_device *device, int n_signals, int64_t bytes);
 
-/// kernels/stretch/vocoder.cu, and its kernel that makes n_out frames of n_frames.
+/// kernels/stretch/vocoder.cu, and its kernel that makes output frames.
 typedef struct wt__vocoder_cuda {
     wt_module *module;
     wt_kernel *follow, *cut;
 } wt__vocoder_cuda;
 
 WT_CHECKED wt_status wt__vocoder_cuda_load(wt_device *device, wt__vocoder_cuda *v);
-WT_CHECKED wt_status wt__vocoder_cuda_follow(const wt__vocoder_cuda *v, wt_stream *stream, int64_t n_lines, int bins,
-                                             double rate, int64_t n_frames, const float *in, int64_t n_out, float *out);
+WT_CHECKED wt_status wt__vocoder_cuda_follow(const wt__vocoder_cuda *v, wt_stream *stream, int64_t n_lines,
+                                             const wt_vocoder_follow_args *args);
 /// The first n_out samples of each line of n_in, times `gain`.
 WT_CHECKED wt_status wt__vocoder_cuda_cut(const wt__vocoder_cuda *v, wt_stream *stream, int n_lines, float gain,
                                           int64_t n_in, const float *in, int64_t n_out, float *out);

@@ -18,15 +18,16 @@
 
 enum { LANES = WT_WSOLA_LANES, AT_ONCE = 4 };
 
-wt_status wt__wsola_create(wt__wsola *w, int64_t n_out)
+wt_status wt__wsola_create(wt__wsola *w)
 {
     const size_t n = (size_t)w->n_fft;
     w->wanted = malloc(n * sizeof(double));
     w->near = malloc((2 * n + AT_ONCE) * sizeof(double));
     w->squares = malloc((2 * n + 1) * sizeof(double));
     w->like = malloc((n + AT_ONCE) * sizeof(double));
-    w->weight = malloc((size_t)(n_out + 1) * sizeof(float));
-    if (w->wanted && w->near && w->squares && w->like && w->weight) return WT_OK;
+    w->sum = malloc(n * sizeof(float));
+    w->weight = malloc(n * sizeof(float));
+    if (w->wanted && w->near && w->squares && w->like && w->sum && w->weight) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: pieces of %d samples", w->n_fft);
 }
 
@@ -36,6 +37,7 @@ void wt__wsola_destroy(wt__wsola *w)
     free(w->near);
     free(w->squares);
     free(w->like);
+    free(w->sum);
     free(w->weight);
     *w = (wt__wsola){0};
 }
@@ -83,28 +85,45 @@ static int64_t most_alike(const wt__wsola *w, const wt__transients *t, const flo
     return p.centre;
 }
 
-// The first place has nothing to follow, and an attack none but its own.
-WT_RT void wt__wsola_run(const wt__wsola *w, const wt__transients *t, const float *pcm, float *out)
+// The next piece to the sums. The first place has nothing to follow, and an attack none but its own.
+WT_RT static void add_piece(wt__wsola *w, const wt__transients *t, const float *pcm)
 {
     const int n = w->n_fft;
-    int64_t before = 0;
-    memset(out, 0, (size_t)t->n_out * sizeof *out);
-    memset(w->weight, 0, (size_t)t->n_out * sizeof *w->weight);
-    for (int64_t to = 0; to < t->n_out + w->hop; to += w->hop) {
-        const wt_stretch_place p = wt__transients_place(t, to);
-        int64_t from = p.centre;
-        if (to && p.held < 0) {
-            cut(t, pcm, before + w->hop - n / 2, n, w->wanted);
-            from = most_alike(w, t, pcm, p);
-        }
-        cut(t, pcm, from - n / 2, n, w->near);
-        for (int i = 0; i < n; i++) {
-            const int64_t at = to - n / 2 + i;
-            if (at < 0 || at >= t->n_out) continue;
-            out[at] += (float)w->window[i] * (float)w->near[i];
-            w->weight[at] += (float)w->window[i];
-        }
-        before = from;
+    const wt_stretch_place p = wt__transients_place(t, w->to);
+    int64_t from = p.centre;
+    if (w->to && p.held < 0) {
+        cut(t, pcm, w->before + w->hop - n / 2, n, w->wanted);
+        from = most_alike(w, t, pcm, p);
     }
-    for (int64_t i = 0; i < t->n_out; i++) out[i] = w->weight[i] > 1e-6f ? out[i] / w->weight[i] : 0;
+    cut(t, pcm, from - n / 2, n, w->near);
+    for (int i = 0; i < n; i++) {
+        w->sum[i] += (float)w->window[i] * (float)w->near[i];
+        w->weight[i] += (float)w->window[i];
+    }
+    w->before = from;
+}
+
+void wt__wsola_begin(wt__wsola *w)
+{
+    w->to = 0;
+    memset(w->sum, 0, (size_t)w->n_fft * sizeof *w->sum);
+    memset(w->weight, 0, (size_t)w->n_fft * sizeof *w->weight);
+}
+
+// Behind the last piece that begins within the result there may be samples that it reaches, and silence.
+WT_RT int64_t wt__wsola_next(wt__wsola *w, const wt__transients *t, const float *pcm, float *out)
+{
+    const int64_t first = w->to - w->n_fft / 2; // of the sums
+    const int moved = w->hop < w->n_fft ? w->hop : w->n_fft;
+    const size_t rest = (size_t)(w->n_fft - moved) * sizeof(float);
+    int64_t given = 0;
+    if (w->to < t->n_out + w->hop) add_piece(w, t, pcm);
+    for (int64_t i = first < 0 ? -first : 0; i < w->hop && first + i < t->n_out; i++)
+        out[given++] = i < w->n_fft && w->weight[i] > 1e-6f ? w->sum[i] / w->weight[i] : 0;
+    memmove(w->sum, w->sum + moved, rest);
+    memmove(w->weight, w->weight + moved, rest);
+    memset((char *)w->sum + rest, 0, (size_t)moved * sizeof(float));
+    memset((char *)w->weight + rest, 0, (size_t)moved * sizeof(float));
+    w->to += w->hop;
+    return given;
 }

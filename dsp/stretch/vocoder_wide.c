@@ -18,16 +18,19 @@ void wt__vocoder_wide_release(wt__vocoder_wide *v)
     wt_module_destroy(v->module);
 }
 
-wt_status wt__vocoder_wide_frames(const wt__vocoder_wide *v, wt_stream *stream, const wt_vocoder_frames_args *frames)
+wt_status wt__vocoder_wide_frames(const wt__vocoder_wide *v, wt_stream *stream, int64_t n_lines,
+                                  const wt_vocoder_frames_args *frames)
 {
-    const wt__wide *w = &v->wide;
-    wt_vocoder_wide_args args = {.frames = *frames, .bins = w->pairs.n_fft / 2 + 1};
+    wt__wide w = v->wide;
+    w.pairs.n_frames = frames->n_frames, w.pairs.pairs = (frames->n_frames + 1) / 2;
+    w.n_pairs = n_lines * w.pairs.pairs;
+    wt_vocoder_wide_args args = {.frames = *frames, .bins = w.pairs.n_fft / 2 + 1};
     wt_status status = WT_OK;
-    for (int64_t first = 0; first < w->n_pairs && !status; first += w->at_once) {
-        args.pairs = wt__wide_tile(w, first);
-        status = wt__wide_launch(w, v->fill, stream, &args.pairs, args.pairs.n_fft, WT_ARG(args));
-        if (!status) status = wt__fft64_cuda_run(&w->fft, stream, args.pairs.n_pairs);
-        if (!status) status = wt__wide_launch(w, v->give, stream, &args.pairs, args.bins, WT_ARG(args));
+    for (int64_t first = 0; first < w.n_pairs && !status; first += w.at_once) {
+        args.pairs = wt__wide_tile(&w, first);
+        status = wt__wide_launch(&w, v->fill, stream, &args.pairs, args.pairs.n_fft, WT_ARG(args));
+        if (!status) status = wt__fft64_cuda_run(&w.fft, stream, args.pairs.n_pairs);
+        if (!status) status = wt__wide_launch(&w, v->give, stream, &args.pairs, args.bins, WT_ARG(args));
     }
     return status;
 }
@@ -35,9 +38,9 @@ wt_status wt__vocoder_wide_frames(const wt__vocoder_wide *v, wt_stream *stream, 
 wt_status wt__vocoder_wide_attacks(const wt__vocoder_wide *v, wt_stream *stream, int64_t n_lines,
                                    const wt_vocoder_attacks_args *attacks)
 {
-    wt__wide w = v->wide; // the same work space, a pair an attack
-    w.pairs.pairs = attacks->most, w.pairs.n_frames = 2 * attacks->most;
-    w.n_pairs = n_lines * attacks->most;
+    wt__wide w = v->wide; // the same work space, a pair an output frame
+    w.pairs.pairs = attacks->n_out, w.pairs.n_frames = 2 * attacks->n_out;
+    w.n_pairs = n_lines * attacks->n_out;
     wt_vocoder_rules_args args = {.attacks = *attacks, .bins = w.pairs.n_fft / 2 + 1};
     wt_status status = WT_OK;
     for (int64_t first = 0; first < w.n_pairs && !status; first += w.at_once) {

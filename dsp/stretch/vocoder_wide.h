@@ -16,8 +16,8 @@ typedef struct wt__vocoder_wide {
 WT_CHECKED wt_status wt__vocoder_wide_create(const char *op, wt_device *device, int n_fft, const double *window,
                                              int64_t n_lines, int64_t n_frames, wt__vocoder_wide *v);
 void wt__vocoder_wide_release(wt__vocoder_wide *v); ///< a zeroed one is allowed
-/// What vocoder_frames does, of all lines.
-WT_CHECKED wt_status wt__vocoder_wide_frames(const wt__vocoder_wide *v, wt_stream *stream,
+/// What vocoder_frames does, of no more lines and frames.
+WT_CHECKED wt_status wt__vocoder_wide_frames(const wt__vocoder_wide *v, wt_stream *stream, int64_t n_lines,
                                              const wt_vocoder_frames_args *frames);
 /// What vocoder_attacks does.
 WT_CHECKED wt_status wt__vocoder_wide_attacks(const wt__vocoder_wide *v, wt_stream *stream, int64_t n_lines,

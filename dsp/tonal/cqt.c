@@ -16,6 +16,8 @@
 
 enum { CHUNK = 8192, FRAMES = 16, MAX_WORKERS = 64 };
 
+#include "cqt_level.h"
+
 typedef struct line {
     float *x;
     int margin, fill, capacity;
@@ -202,38 +204,6 @@ static void interleave(const wt__cqt_part *p, const float *spectra, float *spect
             memcpy(spectrum + (k * FRAMES + f) * 2, spectra + (f * bins + k) * 2, 2 * sizeof(float));
 }
 
-// The sums of row r with the real parts of its filter and with the imaginary ones, in registers: vectors wider than the
-// processor's would go through memory at each step.
-#define SUM_ROW(vector)                                                                                                \
-    {                                                                                                                  \
-        enum { PARTS = 2 * FRAMES * sizeof(float) / sizeof(vector) };                                                  \
-        vector x, a[PARTS] = {{0}}, b[PARTS] = {{0}};                                                                  \
-        for (int i = p->begin[r]; i < p->begin[r + 1]; i++)                                                            \
-            for (int h = 0; h < PARTS; h++) {                                                                          \
-                memcpy(&x, spectrum + (size_t)p->bin[i] * 2 * FRAMES + h * (2 * FRAMES / PARTS), sizeof x);            \
-                a[h] += p->value[2 * i] * x, b[h] += p->value[2 * i + 1] * x;                                          \
-            }                                                                                                          \
-        memcpy(by_re, a, sizeof a), memcpy(by_im, b, sizeof b);                                                        \
-    }
-
-// rows[r][f] = sum over i of value[i] spectrum[bin[i]][f], with vectors of `lanes` floats
-WT_CLONES static void project(const wt__cqt_part *p, int lanes, const float *spectrum, float *rows)
-{
-    for (int r = 0; r < p->n_rows; r++, rows += 2 * FRAMES) {
-        float by_re[2 * FRAMES], by_im[2 * FRAMES];
-        if (lanes == 16)
-            SUM_ROW(wt_f32x16)
-        else
-            SUM_ROW(wt_f32x8)
-        for (int f = 0; f < 2 * FRAMES; f += 8) { // a + i b
-            wt_f32x8 a, b;
-            memcpy(&a, by_re + f, sizeof a), memcpy(&b, by_im + f, sizeof b);
-            a += __builtin_shuffle(b, (wt_i32x8){1, 0, 3, 2, 5, 4, 7, 6}) * (wt_f32x8){-1, 1, -1, 1, -1, 1, -1, 1};
-            memcpy(rows + f, &a, sizeof a);
-        }
-    }
-}
-
 // The same of magnitudes and real filters; the result is magnitudes as it stands, in the real parts.
 WT_CLONES static void project_pseudo(const wt__cqt_part *p, float *spectrum, float *rows)
 {
@@ -288,7 +258,7 @@ WT_RT static wt_status take_rows(const job *j, worker *w, int part, const float 
     if (p->pseudo)
         project_pseudo(p, w->spectrum, w->rows);
     else
-        project(p, wt_simd_floats(), w->spectrum, w->rows);
+        WT_LEVEL_CALL(project, p, w->spectrum, w->rows);
     return WT_OK;
 }
 

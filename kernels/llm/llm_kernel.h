@@ -16,11 +16,12 @@
 /// One token of a batch.
 typedef struct wt_llm_token {
     int id, place, sequence; ///< place: its position in the sequence
-    float lead; ///< of one that llm_pick chose: of its logit over the second, as a part of the logits' range
+    float lead; ///< of the logit that llm_pick chose over the second, or of a router's last chosen one over the next,
+                ///< as parts of the logits' ranges: the least
 } wt_llm_token;
 
 typedef struct wt_llm_embed_args {
-    const wt_llm_token *tokens; ///< [n_tokens], a block each
+    wt_llm_token *tokens;       ///< [n_tokens], a block each; none of it is in doubt yet
     const void *embedding;      ///< [vocab_size][d_model]
     const void *positions;      ///< [..][d_model] learnt; NULL = none
     const float *frequencies;   ///< [n_sequences][half]
@@ -167,8 +168,17 @@ typedef struct wt_llm_stream_args {
         n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
     unsigned *cleared; ///< [n_cleared] words that become WT_LLM_NOT_THERE, for the launch after this to write; or NULL
     int n_cleared;
-    int is_awaited; ///< the launch after this awaits `out`
+    int is_awaited; ///< the launch after this awaits `out`, or comes to know the choice of experts
+
+    // Of the experts that are chosen for one vector: gate and up of each, [rows][columns] as `m` says of one, `out`
+    // [n_used][rows]; or down, of which n_shares times `each` cover the columns of one, and x [n_used][columns].
+    const int *chosen;   ///< [n_used], at most WT_LLM_STREAM_EXPERTS
+    const float *shares; ///< [n_used]
+    long long next[2];   ///< bytes from an expert's matrix to that of the next one, of each part
+    int n_used, n_shares;
 } wt_llm_stream_args;
+
+#define WT_LLM_STREAM_EXPERTS 32 ///< a lane each
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 
@@ -192,6 +202,16 @@ typedef struct wt_llm_quant_args {
     int n_stages;       ///< of a block, a multiple of its teams
     int has_boxes;      ///< else a warp's lanes copy
     int pace;           ///< stages on their way together before the vector is asked for
+
+    // Of the experts that are chosen for one vector, compiled so: `m`, w and s are those of the first expert, the maps
+    // with the rows of all; parts' out is [n_used][rows].
+    const int *chosen;        ///< [n_used]
+    int n_used;               ///< a block is one's
+    int have_vectors;         ///< x is [n_used][columns], and the choice was there before the launch; else one's
+    int next_rows[2];         ///< rows of a map from an expert to the next one, of each part
+    int next_scale_rows[2];   ///< likewise of scales of groups
+    long long next[2];        ///< and bytes, of weights
+    long long next_scales[2]; ///< and of scales
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
@@ -268,8 +288,21 @@ typedef struct wt_llm_choose_args {
     const float *routes; ///< [n_tokens][n_experts]
     int *chosen;         ///< [n_tokens][n_used]
     float *shares;       ///< [n_tokens][n_used]
+    wt_llm_token *tokens; ///< [n_tokens], whose leads become this one if it is less
     int n_tokens, n_experts, n_used, normalise;
 } wt_llm_choose_args;
+
+/// The same of one token, with RMSNorm and the router before. Rows of 16 bytes and multiples.
+typedef struct wt_llm_route_args {
+    wt_llm_choose_args choose;
+    const void *router; ///< [n_experts][width] of `type`
+    const float *x, *norm_weight;
+    float *routes; ///< those of `choose`
+    int *arrived;  ///< [1] 0 before and after
+    float eps;
+    int width, type;
+} wt_llm_route_args;
+#define WT_LLM_ROUTE_ROWS 8 ///< of a block
 
 /// Tokens to the experts they chose, and back.
 typedef struct wt_llm_mix_args {

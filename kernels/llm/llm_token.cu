@@ -4,6 +4,8 @@
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same bits
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
+//   llm_route    the same of one token, with its norm and the router before: a block has 8 rows of that, and a lane the
+//                same columns of all of them; the last block done chooses
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
@@ -26,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
     const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
+    if (!threadIdx.x) a.tokens[t].lead = 1;
     for (int k = threadIdx.x; k < d; k += 256) {
         float x = load(a.embedding, a.embedding_type, id * d + k);
         if (a.positions) x += load(a.positions, a.positions_type, token.place * d + k);
@@ -174,20 +177,29 @@ extern "C" __global__ void __launch_bounds__(256, 4) llm_norm_many(const __grid_
     }
 }
 
-// Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0.
-extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
+static __device__ __forceinline__ float warp_max(float x)
 {
-    let_next_begin();
-    wait_for_earlier();
-    extern __shared__ float p[];
-    const int lane = threadIdx.x, n = a.n_experts;
-    const float *routes = a.routes + (long long)blockIdx.x * n;
-    const long long at = (long long)blockIdx.x * a.n_used;
-    float most = routes[0], total = 0, kept = 0;
-    for (int e = lane; e < n; e += 32) most = fmaxf(most, routes[e]);
-    for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
+    for (int step = 16; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
+    return x;
+}
+
+// A token's, by a warp. Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0. `p`:
+// [n_experts] of shared memory.
+static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
+{
+    const int lane = threadIdx.x % 32, n = a.n_experts;
+    const float *routes = a.routes + (long long)token * n;
+    const long long at = (long long)token * a.n_used;
+    float most = routes[0], least = most, total = 0, kept = 0;
+    for (int e = lane; e < n; e += 32) {
+        most = fmaxf(most, routes[e]);
+        least = fminf(least, routes[e]);
+    }
+    most = warp_max(most);
+    least = -warp_max(-least);
     for (int e = lane; e < n; e += 32) total += p[e] = expf(routes[e] - most);
     total = warp_sum(total);
+    int last = 0;
     for (int k = 0; k < a.n_used; k++) {
         float best = -2;
         int which = n;
@@ -211,10 +223,103 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constan
             a.shares[at + k] = best / total;
             p[which] = -1;
         }
+        last = which;
     }
     __syncwarp();
+    float next = least;
+    for (int e = lane; e < n; e += 32)
+        if (p[e] >= 0) next = fmaxf(next, routes[e]);
+    next = warp_max(next);
+    if (!lane && a.n_used < n && most > least)
+        a.tokens[token].lead = fminf(a.tokens[token].lead, (routes[last] - next) / (most - least));
     if (a.normalise && !lane)
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
+}
+
+extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
+{
+    let_next_begin();
+    wait_for_earlier();
+    extern __shared__ float p[];
+    choose(a, blockIdx.x, p);
+}
+
+#define ROUTER_ROWS    WT_LLM_ROUTE_ROWS
+#define ROUTER_COLUMNS 2048 // that a block has at once, 8 a lane
+
+// Eight columns of a row; those beyond are read elsewhere, and not used.
+template <class T> static __device__ __forceinline__ pack<T, 8> load_8(const T *row, int column, int width)
+{
+    return *(const pack<T, 8> *)(row + (column < width ? column : 0));
+}
+
+template <class T>
+static __device__ __forceinline__ void load_router(const wt_llm_route_args &a, int column, pack<T, 8> *w)
+{
+    const int first = blockIdx.x * ROUTER_ROWS;
+#pragma unroll
+    for (int r = 0; r < ROUTER_ROWS; r++)
+        w[r] = load_8((const T *)a.router + (long long)min(first + r, a.choose.n_experts - 1) * a.width, column, a.width);
+}
+
+// The block's rows of the router times the lane's columns of the vector, and what those have of its squares.
+template <class T> static __device__ __forceinline__ void multiply_router(const wt_llm_route_args &a, float *sums)
+{
+    pack<T, 8> w[ROUTER_ROWS];
+    load_router(a, threadIdx.x * 8, w);
+    wait_for_earlier();
+    for (int column = threadIdx.x * 8; column < a.width; column += ROUTER_COLUMNS) {
+        if (column >= ROUTER_COLUMNS) load_router(a, column, w);
+        const pack<float, 8> x = load_8(a.x, column, a.width), norm = load_8(a.norm_weight, column, a.width);
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            sums[ROUTER_ROWS] += x.at[k] * x.at[k];
+#pragma unroll
+            for (int r = 0; r < ROUTER_ROWS; r++) sums[r] += widen(w[r].at[k]) * (x.at[k] * norm.at[k]);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2) llm_route(const __grid_constant__ wt_llm_route_args a)
+{
+    extern __shared__ float p[];
+    __shared__ float of_warps[8][ROUTER_ROWS + 1];
+    const int n_blocks = (a.choose.n_experts + ROUTER_ROWS - 1) / ROUTER_ROWS; // the others are there to be in the way
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, expert = blockIdx.x * ROUTER_ROWS + lane;
+    float sums[ROUTER_ROWS + 1] = {};
+    let_next_begin();
+    if ((int)blockIdx.x >= n_blocks) {
+        wait_for_earlier();
+        return;
+    }
+    if (a.type == WT_LLM_F32) multiply_router<float>(a, sums);
+    if (a.type == WT_LLM_F16) multiply_router<f16>(a, sums);
+    if (a.type == WT_LLM_BF16) multiply_router<bf16>(a, sums);
+#pragma unroll
+    for (int r = 0; r <= ROUTER_ROWS; r++) {
+        sums[r] = warp_sum(sums[r]);
+        if (!lane) of_warps[warp][r] = sums[r];
+    }
+    __syncthreads();
+    if (warp) return;
+    float sum = 0, squares = 0;
+    for (int k = 0; k < 8; k++) {
+        sum += of_warps[k][min(lane, ROUTER_ROWS)];
+        squares += of_warps[k][ROUTER_ROWS];
+    }
+    if (lane < ROUTER_ROWS && expert < a.choose.n_experts)
+        a.routes[expert] = sum / sqrtf(squares / (float)a.width + a.eps);
+    if (n_blocks > 1) {
+        __threadfence(); // a block's are written before it is counted
+        __syncwarp();
+        int place = lane ? 0 : atomicAdd(a.arrived, 1);
+        place = __shfl_sync(ALL, place, 0);
+        if (place != n_blocks - 1) return;
+        __threadfence();
+        if (!lane) *a.arrived = 0;
+    }
+    __syncwarp();
+    choose(a.choose, 0, p);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)
@@ -274,6 +379,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant
         if (k != (int)blockIdx.x) c = joined(c, {{best[k].x, __float_as_int(best[k].y)}, best[k].z, best[k].w});
     if (c.best.logit == -highest) c.best.id = -1;
     a.arrived[blockIdx.y] = 0;
-    a.tokens[blockIdx.y].lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
+    const float lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
+    a.tokens[blockIdx.y].lead = fminf(a.tokens[blockIdx.y].lead, lead);
     say_next(a.tokens + blockIdx.y, c.best.id, a.step, a.ring);
 }

@@ -22,13 +22,13 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_cepstra(wt
 {
     __shared__ unsigned long long most[SPECTRUM_SEQUENCES][2]; // as bits: positive numbers keep their order
     const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
-    const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
+    const int pairs = (a.n_held + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
     const long long line = blockIdx.x / blocks,
                     t = 2 * ((long long)(blockIdx.x % blocks) * SPECTRUM_SEQUENCES + sequence);
     const float *rows[2];
     for (int f = 0; f < 2; f++) { // a frame that does not exist is another one again
-        const long long at = t + f < a.n_frames ? t + f : a.n_frames - 1;
-        rows[f] = a.spectra + (line * a.n_frames + at) * SPECTRUM_BINS * 2;
+        const long long at = t + f < a.n_held ? t + f : a.n_held - 1;
+        rows[f] = a.spectra + (line * a.n_held + at) * SPECTRUM_BINS * 2;
     }
     for (int f = thread; f < 2; f += SPECTRUM_THREADS) most[sequence][f] = 0;
     __syncthreads();
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_cepstra(wt
     const double first = __longlong_as_double((long long)most[sequence][0]),
                  second = __longlong_as_double((long long)most[sequence][1]);
     const int width = a.last - a.first + 3;
-    double *out = a.cepstra + (line * a.n_frames + t) * width;
+    double *out = a.cepstra + (line * a.n_held + t) * width;
     spectrum_transform(
         thread, all_shared + sequence * SPECTRUM_POINTS, a.twiddles,
         [&](int i) {
@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_cepstra(wt
         [&](int q, double2 v) {
             const int at = q - a.first + 1;
             if (at < 0 || at >= width) return;
-            if (t < a.n_frames) out[at] = v.x / SPECTRUM_N;
-            if (t + 1 < a.n_frames) out[width + at] = v.y / SPECTRUM_N;
+            if (t < a.n_held) out[at] = v.x / SPECTRUM_N;
+            if (t + 1 < a.n_held) out[width + at] = v.y / SPECTRUM_N;
         });
 }
 
@@ -65,12 +65,12 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_cepstra(wt
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_back(wt_formants_args a)
 {
     const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
-    const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
+    const int pairs = (a.n_held + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
     const long long line = blockIdx.x / blocks,
                     t = 2 * ((long long)(blockIdx.x % blocks) * SPECTRUM_SEQUENCES + sequence);
     float *rows[2]; // a frame that does not exist is not there
     for (int f = 0; f < 2; f++)
-        rows[f] = t + f < a.n_frames ? a.spectra + (line * a.n_frames + t + f) * SPECTRUM_BINS * 2 : nullptr;
+        rows[f] = t + f < a.n_held ? a.spectra + (line * a.n_held + t + f) * SPECTRUM_BINS * 2 : nullptr;
     const auto bin = [&](const float *row, int i) { // of a real signal's spectrum
         const int k = i <= SPECTRUM_N / 2 ? i : SPECTRUM_N - i;
         if (!row) return make_double2(0, 0);

@@ -8,20 +8,23 @@
 #define WT_FORMANTS_LEAST  4.0 ///< bins between harmonics that a Hann window tells apart
 
 typedef struct wt_formants_args {
-    float *spectra;         ///< [n_lines][n_frames][bins][2], rounded from double; changed in place, at last to the
+    float *spectra;         ///< [n_lines][n_held][bins][2], rounded from double; changed in place, at last to the
                             ///< frames' windowed samples
     double *knots;          ///< [n_rows][3][room] of envelopes, NULL = in shared memory
-    double *cepstra;        ///< [n_lines][n_frames][last - first + 3] from quefrency first - 1 on
+    double *cepstra;        ///< [n_lines][n_held][last - first + 3] from quefrency first - 1 on
     const double *twiddles; ///< of n_fft points in double
     const double *window;   ///< [n_fft]
     float *out;             ///< [n_lines][n_samples]
-    long long n_rows;       ///< n_lines n_frames
+    long long n_rows;       ///< n_lines n_held
     long long n_samples;
+    long long from, count; ///< samples of each signal that formants_add gives
     double ratio;    ///< frequencies of the envelope are divided by it
     double spacing;  ///< bins between peaks; 0 = the frame's pitch
     double unvoiced; ///< bins between the peaks of a frame that has none
-    int n_fft, n_frames, hop, unused;
-    int first, last; ///< quefrencies that may be a period, none when last < first
+    int n_fft, n_frames, hop;
+    int first_frame, n_held; ///< frames of a signal that are held, of its n_frames
+    int first, last;         ///< quefrencies that may be a period, none when last < first
+    int unused;
 } wt_formants_args;
 
 /// Peaks of an envelope, at rising bins, the first and last at its ends.
@@ -94,7 +97,8 @@ WT_SHARED_FN double wt__formants_from(const wt_formants_args *a, int k)
 /// library to another.
 WT_SHARED_FN float wt__formants_gain(double lift) { return (float)exp(lift < -4.6 ? -4.6 : lift > 4.6 ? 4.6 : lift); }
 
-/// Sample n of the signal that a line's frames of windowed samples, n_fft / 2 + 1 pairs apart, add up to.
+/// Sample n of the signal that a line's frames of windowed samples, n_fft / 2 + 1 pairs apart, add up to; those that
+/// reach it are held.
 WT_SHARED_FN float wt__formants_sample(const wt_formants_args *a, const float *frames, long long n)
 {
     const long long at = n + a->n_fft / 2, row = 2 * (a->n_fft / 2 + 1);
@@ -102,7 +106,7 @@ WT_SHARED_FN float wt__formants_sample(const wt_formants_args *a, const float *f
     double sum = 0, squares = 0;
     for (; t < a->n_frames && t * a->hop <= at; t++) {
         const double w = a->window[at - t * a->hop];
-        sum += frames[t * row + at - t * a->hop];
+        sum += frames[(t - a->first_frame) * row + at - t * a->hop];
         squares += w * w;
     }
     return (float)(squares > 1.1754943508222875e-38 ? sum / squares : sum);

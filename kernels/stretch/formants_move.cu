@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(128) formants_move(wt_formants_args
 
 extern "C" __global__ void __launch_bounds__(256) formants_add(wt_formants_args a)
 {
-    const long long at = (long long)blockIdx.x * 256 + threadIdx.x, line = at / a.n_samples;
-    if (at >= a.n_rows / a.n_frames * a.n_samples) return;
-    a.out[at] = wt__formants_sample(&a, a.spectra + line * a.n_frames * (a.n_fft / 2 + 1) * 2, at % a.n_samples);
+    const long long at = (long long)blockIdx.x * 256 + threadIdx.x, line = at / a.count, n = a.from + at % a.count;
+    if (at >= a.n_rows / a.n_held * a.count) return;
+    a.out[line * a.n_samples + n] = wt__formants_sample(&a, a.spectra + line * a.n_held * (a.n_fft / 2 + 1) * 2, n);
 }

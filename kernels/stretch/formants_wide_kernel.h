@@ -7,7 +7,7 @@
 typedef struct wt_formants_wide_args {
     wt_wide_pairs pairs;
     wt_formants_args formants;
-    double *most; ///< [n_lines][n_frames] the largest power
+    double *most; ///< [n_lines][n_held] the largest power
     int bins, unused;
 } wt_formants_wide_args;
 

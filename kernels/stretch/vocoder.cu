@@ -24,7 +24,7 @@ static __device__ __forceinline__ double part(double2 &x)
 static __device__ __forceinline__ double2 frame_at(const wt_vocoder_follow_args &a, const float2 *in, long long k)
 {
     if (k >= a.n_frames) return make_double2(0, 0);
-    const float2 x = __ldg(in + k * a.bins);
+    const float2 x = __ldg(in + (k - a.first_in) * a.bins);
     return make_double2(x.x, x.y);
 }
 
@@ -33,21 +33,25 @@ extern "C" __global__ void __launch_bounds__(256) vocoder_follow(wt_vocoder_foll
     const int across = (a.bins + 255) / 256, bin = (int)(blockIdx.x % across) * 256 + threadIdx.x;
     const long long line = blockIdx.x / across;
     if (bin >= a.bins) return;
-    const float2 *in = (const float2 *)a.in + line * a.n_frames * a.bins + bin;
-    float2 *out = (float2 *)a.out + line * a.n_out * a.bins + bin;
-    double2 phase = frame_at(a, in, 0);
-    part(phase);
+    const float2 *in = (const float2 *)a.in + line * a.n_held * a.bins + bin;
+    float2 *out = (float2 *)a.out + line * a.pitch * a.bins + bin;
+    double2 *kept = a.phases ? (double2 *)a.phases + line * a.bins + bin : nullptr, phase;
+    if (a.first)
+        phase = *kept;
+    else
+        phase = frame_at(a, in, 0), part(phase);
     for (int begin = 0; begin < a.n_out; begin += VOCODER_STEPS) {
         double2 first[VOCODER_STEPS], second[VOCODER_STEPS];
 #pragma unroll
         for (int i = 0; i < VOCODER_STEPS; i++) {
-            const long long k = (long long)((double)(begin + i) * a.rate);
+            const long long t = a.first + (begin + i < a.n_out ? begin + i : begin),
+                            k = (long long)((double)t * a.rate);
             first[i] = frame_at(a, in, k), second[i] = frame_at(a, in, k + 1);
         }
 #pragma unroll
         for (int i = 0; i < VOCODER_STEPS; i++) {
             if (begin + i >= a.n_out) break;
-            const double step = (double)(begin + i) * a.rate, alpha = step - (double)(long long)step;
+            const double step = (double)(a.first + begin + i) * a.rate, alpha = step - (double)(long long)step;
             double2 from = first[i], to = second[i];
             const double from_size = part(from), to_size = part(to);
             const double size = (1 - alpha) * from_size + alpha * to_size;
@@ -58,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(256) vocoder_follow(wt_vocoder_foll
             phase = make_double2(x * fix, y * fix);
         }
     }
+    if (kept) *kept = phase;
 }
 
 // 256 threads, four samples each; blockIdx.y is the line.

@@ -7,7 +7,7 @@
 // counted by a scan over the block, each peak finds where its region ends and how it turns, and each bin looks up its
 // region. The frame before stays in shared memory, the next one's bins are read while this one is made.
 //
-// vocoder_attacks: the frames at an attack and before it make a pair; a line's attacks are shared out over `blocks`.
+// vocoder_attacks: the frames at an attack and before it make a pair; a block has the attacks of some output frames.
 // Judge: the CPU's stretch, 2e-6 of the peak.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 2048
@@ -78,9 +78,10 @@ static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_ar
 
 static __device__ __forceinline__ long long centre_of(const wt_vocoder_frames_args &a, long long line, long long pair)
 {
-    if (!a.rate) return 2 * pair * a.hop;
-    if (!a.places) return llrint((double)(pair * a.hop) * a.rate);
-    return 2 * pair < a.n_frames ? a.places[line * (a.n_frames / 2) + pair].centre : 0;
+    const long long t = a.first + pair;
+    if (!a.rate) return 2 * t * a.hop;
+    if (!a.places) return llrint((double)(t * a.hop) * a.rate);
+    return 2 * pair < a.n_frames ? a.places[line * a.n_places + t].centre : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_vocoder_frames_args a)
@@ -112,22 +113,27 @@ static __device__ __forceinline__ double power_of(double2 x)
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_attacks(wt_vocoder_attacks_args a)
 {
     const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
-    const long long line = blockIdx.x / a.blocks, count = a.counts[line];
+    const long long line = blockIdx.x / a.blocks;
     const wt_transient *at = a.at + line * a.most;
     double2 *points = all_shared + sequence * SPECTRUM_POINTS;
-    for (long long begin = blockIdx.x % a.blocks * SPECTRUM_SEQUENCES; begin < count;
-         begin += a.blocks * SPECTRUM_SEQUENCES) {
-        const long long i = begin + sequence;
+    const int end = (blockIdx.x % a.blocks + 1) * WT_VOCODER_SEARCHED;
+    for (int begin = end - WT_VOCODER_SEARCHED; begin < end; begin += SPECTRUM_SEQUENCES) {
+        bool any = false;
+        for (int s = 0; s < SPECTRUM_SEQUENCES; s++)
+            any |= begin + s < end && wt__vocoder_begun(&a, line, begin + s) >= 0;
+        if (!any) continue; // all threads
+        const int t = begin + sequence;
+        const long long i = t < end ? wt__vocoder_begun(&a, line, t) : -1;
         long long first = -SPECTRUM_N, quiet = -SPECTRUM_N; // silence
-        if (i < count) {
+        if (i >= 0) {
             const long long before = at[i].in - SPECTRUM_N / 2 - SPECTRUM_N / 32;
             first = at[i].in - SPECTRUM_N / 2;
             if (!i || at[i - 1].in < before - SPECTRUM_N / 2) quiet = before - SPECTRUM_N / 2;
         }
-        unsigned char *rules = a.rules + (line * a.most + i) * SPECTRUM_BINS;
+        unsigned char *rules = a.rules + (line * a.n_out + t) * SPECTRUM_BINS;
         transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points,
                        [&](int k, double2 x, double2 y) {
-                           if (i < count) rules[k] = power_of(x) > 4 * power_of(y);
+                           if (i >= 0) rules[k] = power_of(x) > 4 * power_of(y);
                        });
     }
 }
@@ -214,12 +220,18 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
 {
     lock_frame &f = *(lock_frame *)all_shared;
     const float2 *in = (const float2 *)a.in + (long long)blockIdx.x * a.n_out * 2 * SPECTRUM_BINS;
-    float2 *out = (float2 *)a.out + (long long)blockIdx.x * a.n_out * SPECTRUM_BINS;
-    const wt_stretch_place *places = a.places ? a.places + (long long)blockIdx.x * a.n_out : nullptr;
+    float2 *out = (float2 *)a.out + (long long)blockIdx.x * a.pitch * SPECTRUM_BINS;
+    double2 *before = (double2 *)a.before + (long long)blockIdx.x * SPECTRUM_BINS;
+    const wt_stretch_place *places = a.places ? a.places + blockIdx.x * a.n_places + a.first : nullptr;
     float2 here[LOCK_BINS], earlier[LOCK_BINS];
-    long long held = -1; // the attack that the frame goes with
+    long long held = -1; // the attack that the frame goes with,
+    int begun = 0;       // and the first of these frames that does
     const auto read = [&](int t) {
-        if (places && t < a.n_out) held = places[t].held;
+        if (places && t < a.n_out) {
+            const long long now = places[t].held;
+            if (now != held) begun = t;
+            held = now;
+        }
 #pragma unroll
         for (int i = 0; i < LOCK_BINS; i++) {
             const int k = threadIdx.x + i * LOCK_THREADS;
@@ -229,6 +241,7 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
         }
     };
     for (int i = threadIdx.x; i < LOCK_EDGE + LOCK_ALL + LOCK_EDGE; i += LOCK_THREADS) f.power[i] = -1;
+    for (int k = threadIdx.x; k < SPECTRUM_BINS && a.first; k += LOCK_THREADS) f.before[k] = before[k];
     __syncthreads();
     read(0);
     for (int t = 0; t < a.n_out; t++) {
@@ -239,17 +252,17 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
             f.here[k] = here[i], f.earlier[k] = earlier[i];
             f.power[LOCK_EDGE + k] = (float)((double)here[i].x * here[i].x + (double)here[i].y * here[i].y);
         }
-        const long long attack = held;
+        const bool attacked = held >= 0;
+        const unsigned char *rules = a.rules + ((long long)blockIdx.x * a.n_out + begun) * SPECTRUM_BINS;
         read(t + 1);
         __syncthreads();
         const int n_peaks = list_peaks(f);
-        const bool turns = t && n_peaks;
-        const unsigned char *rules = a.rules + (blockIdx.x * a.most + attack) * SPECTRUM_BINS;
+        const bool turns = a.first + t && n_peaks;
         for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(f, i);
         __syncthreads();
         for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
             double2 x = make_double2(f.here[k].x, f.here[k].y);
-            if (turns && !(attack >= 0 && rules[k])) {
+            if (turns && !(attacked && rules[k])) {
                 const int after = f.before_bin[k]; // regions change once between two peaks
                 const int region = after < n_peaks && (!after || f.begin[after] <= k) ? after : after - 1;
                 const double2 by = f.turn[region];
@@ -260,4 +273,5 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
         }
         __syncthreads();
     }
+    for (int k = threadIdx.x; k < SPECTRUM_BINS && a.before; k += LOCK_THREADS) before[k] = f.before[k];
 }

@@ -17,8 +17,9 @@ static __device__ __forceinline__ double sample_at(const wt_vocoder_frames_args 
 
 static __device__ __forceinline__ long long centre_of(const wt_vocoder_frames_args &a, long long line, long long pair)
 {
-    if (!a.rate) return 2 * pair * a.hop;
-    return a.places ? a.places[line * (a.n_frames / 2) + pair].centre : llrint((double)(pair * a.hop) * a.rate);
+    const long long t = a.first + pair;
+    if (!a.rate) return 2 * t * a.hop;
+    return a.places ? a.places[line * a.n_places + t].centre : llrint((double)(t * a.hop) * a.rate);
 }
 
 extern "C" __global__ void __launch_bounds__(256) vocoder_wide_fill(wt_vocoder_wide_args a)
@@ -47,8 +48,8 @@ extern "C" __global__ void __launch_bounds__(256) vocoder_wide_give(wt_vocoder_w
 extern "C" __global__ void __launch_bounds__(256) vocoder_wide_attacks(wt_vocoder_rules_args a)
 {
     const wide_place p = wide_here(a.pairs, a.pairs.n_fft);
-    const long long i = p.t / 2, n_fft = a.pairs.n_fft;
-    if (!p.there || i >= a.attacks.counts[p.line]) return;
+    const long long n_fft = a.pairs.n_fft, i = p.there ? wt__vocoder_begun(&a.attacks, p.line, p.t / 2) : -1;
+    if (i < 0) return;
     const wt_transient *at = a.attacks.at + p.line * a.attacks.most + i;
     const long long before = at->in - n_fft / 2 - n_fft / 32;
     const bool alone = !i || at[-1].in < before - n_fft / 2;
@@ -68,11 +69,11 @@ static __device__ __forceinline__ double power_of(double2 x)
 extern "C" __global__ void __launch_bounds__(256) vocoder_wide_rules(wt_vocoder_rules_args a)
 {
     const wide_place p = wide_here(a.pairs, a.bins);
-    const long long i = p.t / 2;
-    if (!p.there || i >= a.attacks.counts[p.line]) return;
+    const long long t = p.t / 2;
+    if (!p.there || wt__vocoder_begun(&a.attacks, p.line, t) < 0) return;
     double2 x[2];
     wide_bins(a.pairs, p, x);
-    a.attacks.rules[(p.line * a.attacks.most + i) * a.bins + p.i] = power_of(x[0]) > 4 * power_of(x[1]);
+    a.attacks.rules[(p.line * a.attacks.n_out + t) * a.bins + p.i] = power_of(x[0]) > 4 * power_of(x[1]);
 }
 
 // ---- locking
@@ -170,19 +171,21 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_wide_lock(wt_
     l.powers = a.powers + line * bins;
     l.peaks = a.peaks + line * a.most_peaks, l.begins = a.begins + line * a.most_peaks;
     l.bins = a.bins;
+    const wt_stretch_place *places = a.lock.places ? a.lock.places + line * a.lock.n_places + a.lock.first : nullptr;
+    long long held = -1, begun = 0; // the attack that the frame goes with, and the first of these frames that does
     for (long long t = 0; t < a.lock.n_out; t++) {
         l.here = (const float2 *)a.lock.in + (line * a.lock.n_out + t) * 2 * bins, l.earlier = l.here + bins;
-        l.out = (float2 *)a.lock.out + (line * a.lock.n_out + t) * bins;
+        l.out = (float2 *)a.lock.out + (line * a.lock.pitch + t) * bins;
         for (int k = threadIdx.x; k < bins; k += LOCK_THREADS) {
             const double x = l.here[k].x, y = l.here[k].y;
             l.powers[k] = (float)(x * x + y * y);
         }
         __syncthreads();
         const int n_peaks = list_peaks(l, counts);
-        const bool turns = t && n_peaks;
+        const bool turns = a.lock.first + t && n_peaks;
         for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(l, i);
-        const long long held = a.lock.places ? a.lock.places[line * a.lock.n_out + t].held : -1;
-        const unsigned char *rules = a.lock.rules + (line * a.lock.most + held) * bins;
+        if (places && places[t].held != held) held = places[t].held, begun = t;
+        const unsigned char *rules = a.lock.rules + (line * a.lock.n_out + begun) * bins;
         __syncthreads();
         for (int k = threadIdx.x; k < bins; k += LOCK_THREADS) {
             const double x = l.here[k].x, y = l.here[k].y;

@@ -39,6 +39,7 @@ struct wt_generator {
     int vocab_size;
     bool is_greedy;  ///< the most probable tokens are chosen
     float doubt;     ///< leads below it are decided by single steps; 0 = none
+    bool has_experts; ///< leads are those of routers too
     int n_single;    ///< positions whose keys and values are those of single steps, and of the prompt
     bool by_session; ///< the session chooses, and logits are not asked for
     wt__answer answer;
@@ -121,6 +122,7 @@ static void settle(wt_generator *g)
     if (!c->n_draft_layers) c->n_draft_layers = (m->n_layers + 3) / 4;
     if (m->rope.kind == WT_ROPE_DYNAMIC) c->strategy = WT_STRATEGY_SINGLE;
     g->vocab_size = m->vocab_size;
+    g->has_experts = m->n_experts;
     const bool is_told = c->logprobs || c->n_top;
     g->is_greedy = !wt__sampler_tallies(c->sampler) && !(wt__sampler_draw(c->sampler)->depth_scale > 0);
     g->by_session = !is_told && (g->is_greedy || c->session->gpu);
@@ -266,7 +268,7 @@ static wt_status append(wt_generator *g, const int32_t *ids, int n, choice *next
     wt_llm_session *s = g->config.session;
     int32_t chosen[WT__MAX_GUESSES + 1];
     float leads[WT__MAX_GUESSES + 1] = {0};
-    wt_status status = !g->by_session ? wt_llm_verify(s, ids, n, g->logits)
+    wt_status status = !g->by_session ? wt__llm_verify(s, ids, n, g->logits, leads)
                        : g->is_greedy ? wt_llm_verify_greedy(s, ids, n, chosen, leads)
                                       : wt_llm_verify_drawn(s, ids, n, g->config.sampler, chosen);
     for (int k = 0; k < n && !status; k++) {
@@ -275,6 +277,7 @@ static wt_status append(wt_generator *g, const int32_t *ids, int n, choice *next
         if (g->by_session) continue;
         next[k].logits = logits;
         next[k].id = wt__llm_most_probable(logits, g->vocab_size, &next[k].lead);
+        next[k].lead = fminf(next[k].lead, leads[k]);
     }
     return status;
 }
@@ -286,9 +289,11 @@ static bool is_doubtful(const wt_generator *g, const choice *c, int position)
 }
 
 /// What single steps chose after a position, and what was told, or would have been: how far their leads are apart, as
-/// a sum where the tokens differ, is by how much verified guesses may err.
+/// a sum where the tokens differ, is by how much verified guesses may err. Not where a router was in doubt: behind
+/// another expert all is different.
 static void compare(wt_generator *g, const choice *single, int32_t told, float lead)
 {
+    if (g->has_experts && lead < g->doubt) return;
     const bool same = single->id == told;
     g->doubt = fmaxf(g->doubt, DOUBT_FACTOR * (same ? fabsf(single->lead - lead) : single->lead + lead));
 }

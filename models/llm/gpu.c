@@ -20,12 +20,14 @@ static const struct {
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
                                 {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 6}};
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 6},
+                                {"kernels/llm/llm_experts.cu", WT__LLM_EXPERTS, 4}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
                                                      [WT__LLM_NORM_MANY] = "llm_norm_many",
                                                      [WT__LLM_CHOOSE] = "llm_choose",
+                                                     [WT__LLM_ROUTE] = "llm_route",
                                                      [WT__LLM_GROUP] = "llm_group",
                                                      [WT__LLM_GATHER] = "llm_gather",
                                                      [WT__LLM_MIX] = "llm_mix",
@@ -51,7 +53,11 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_STREAM + 2] = "llm_stream_short_f16",
                                                      [WT__LLM_STREAM + 3] = "llm_stream_short_bf16",
                                                      [WT__LLM_STREAM + 4] = "llm_stream_awaited_f16",
-                                                     [WT__LLM_STREAM + 5] = "llm_stream_awaited_bf16"};
+                                                     [WT__LLM_STREAM + 5] = "llm_stream_awaited_bf16",
+                                                     [WT__LLM_EXPERTS] = "llm_gates_f16",
+                                                     [WT__LLM_EXPERTS + 1] = "llm_gates_bf16",
+                                                     [WT__LLM_EXPERTS + 2] = "llm_downs_f16",
+                                                     [WT__LLM_EXPERTS + 3] = "llm_downs_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -88,6 +94,7 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
         }
         const bool on_tensor_cores = modules[m].first == WT__LLM_ATTEND_16 || modules[m].first == WT__LLM_ATTEND_ONE;
         if (on_tensor_cores && !attends_on_tensor_cores(g, c)) continue;
+        if (modules[m].first == WT__LLM_EXPERTS && !c->n_experts) continue;
         status = wt_module_create(g->device,
                                   &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);
@@ -336,6 +343,9 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
                      : wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
+    if (!status && n_logits && s->llm->config.n_experts) // what routers lead by
+        status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens,
+                                  sizeof(wt_llm_token) * (size_t)s->n_tokens);
     return status;
 }
 

@@ -41,6 +41,7 @@ typedef enum wt__llm_kernel {
     WT__LLM_NORM,
     WT__LLM_NORM_MANY,
     WT__LLM_CHOOSE,
+    WT__LLM_ROUTE,
     WT__LLM_GROUP,
     WT__LLM_GATHER,
     WT__LLM_MIX,
@@ -54,7 +55,8 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND_ONE = WT__LLM_ATTEND_16 + 4, ///< likewise
     WT__LLM_MATVEC = WT__LLM_ATTEND_ONE + 4, ///< of F32, F16, BF16
     WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows, then of awaited vectors
-    WT__N_LLM_KERNELS = WT__LLM_STREAM + 6,
+    WT__LLM_EXPERTS = WT__LLM_STREAM + 6,   ///< gate and up of F16, BF16, then down; NULL without experts
+    WT__N_LLM_KERNELS = WT__LLM_EXPERTS + 4,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens; drawn ones and what is told of them; or the logits of tokens that
@@ -77,7 +79,14 @@ typedef struct wt__gpu_batch {
 /// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
     int weight, group, scale; ///< WT_MM_ types; group 0 = constant along the row
+    bool experts;             ///< chosen on the device
 } wt__llm_quant;
+
+/// Whose matrices a product of chosen experts multiplies: those of the parts, of the first expert and of the second.
+typedef struct wt__llm_chosen {
+    const wt__linear *first[2], *second[2];
+    bool have_vectors; ///< one each
+} wt__llm_chosen;
 
 typedef struct wt__llm_quant_kernel {
     wt__llm_quant kind;
@@ -89,7 +98,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 9,
+    WT__N_LLM_MODULES = 10,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
@@ -147,8 +156,11 @@ WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
 /// Queue a product of matrices like `linear`, of that kind. `beside`: by a block on each processor, with room for one of
 /// llm_attend_one.
-WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
+WT_CHECKED wt_status wt__gpu_multiply_quant(const wt_llm_session *session, const wt__linear *linear,
                                             const wt_llm_matvec_args *args, bool beside);
+/// The same of the experts that the session's routers chose for one vector.
+WT_CHECKED wt_status wt__gpu_multiply_chosen(const wt_llm_session *session, const wt__llm_chosen *chosen,
+                                             const wt_llm_matvec_args *args);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

@@ -285,7 +285,7 @@ static wt_status run_choosing(wt_llm_session *s, wt_sampler *sampler, const int3
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
 /// [n][vocab_size], or of a GPU the token that `sampler` chooses after each, NULL = the most probable one, to `next`
-/// [n], whose leads go to `leads` [n].
+/// [n]. To `leads` [n] what those lead by, or of `all` what routers on a GPU do.
 static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, wt_sampler *sampler,
                         int32_t *next, float *leads)
 {
@@ -304,6 +304,8 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
                  : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
                        : run_batch(s, n_layers, s->logits, batch == left);
         if (!status) s->position += batch;
+        for (int k = 0; !status && all && leads && k < batch; k++)
+            leads[first + k] = s->gpu && s->llm->config.n_experts ? s->tokens[k].lead : 1;
     }
     if (!status && all) memcpy(s->logits, all + vocab * (size_t)(n - 1), vocab * sizeof *all);
     s->has_logits = !status && !next;
@@ -319,7 +321,12 @@ wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_pre
 
 wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits)
 {
-    return append(session, ids, n, session->llm->config.n_layers, logits, NULL, NULL, NULL);
+    return wt__llm_verify(session, ids, n, logits, NULL);
+}
+
+wt_status wt__llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits, float *leads)
+{
+    return append(session, ids, n, session->llm->config.n_layers, logits, NULL, NULL, leads);
 }
 
 wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
@@ -350,7 +357,8 @@ int32_t wt__llm_most_probable(const float *logits, int n, float *lead)
 float wt__llm_doubt(const wt_llm_session *s)
 {
     const wt__layer *w = &s->llm->layers[0];
-    const wt__linear *all[] = {&s->llm->head, &w->q, &w->o, &w->up, &w->down};
+    const wt__linear *up = w->experts ? &w->experts->up : &w->up, *down = w->experts ? &w->experts->down : &w->down;
+    const wt__linear *all[] = {&s->llm->head, &w->q, &w->o, up, down};
     float doubt = 1e-4f; // of F32
     if (!s->gpu || s->exact_guesses || s->rough_guesses) return 0;
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {

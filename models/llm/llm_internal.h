@@ -207,6 +207,10 @@ void wt__llm_prepare_rope(wt_llm_session *session, int sequence, int length);
 /// wt_llm_verify_greedy.
 int32_t wt__llm_most_probable(const float *logits, int n, float *lead);
 
+/// wt_llm_verify, and to `leads` [n], if any, by how much each token's routers were sure of their choices on a GPU, as
+/// wt_llm_verify_greedy tells of logits; 1 without experts.
+WT_CHECKED wt_status wt__llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits, float *leads);
+
 /// Leads of verified tokens from which on single steps are sure to choose the same one, by the types of the weights: at
 /// least four times what tokens have been apart (test_llm_shapes, F16 caches, any two tokens; H200): 6.5e-6 with F32,
 /// 6e-5 with BF16 (a random Qwen3-0.6B), 4.4e-5 with int8 and int4 (1.4e-4 TinyStories-656K), 5.9e-4 with fp8. 0 where

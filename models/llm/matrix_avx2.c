@@ -31,19 +31,13 @@ WT_INLINE void place_with_sums_of_16(const block *b, int64_t k, int zero, bytes 
     memcpy(&x->less[k], sums, sizeof sums);
 }
 
-/// Of blocks i and i + 4 the first halves, then the second ones.
+/// Of blocks i and i + 4 the first halves, then the second ones; sums times -zero.
 WT_INLINE void place_four_apart(const block *b, int64_t k, int zero, bytes *x)
 {
     int8_t *to = x->q + k / 8 * EIGHT + k % 4 * (2 * BLOCK) + k % 8 / 4 * (BLOCK / 2);
     place_halves(b->q, to, to + BLOCK);
-    x->less[k] = -zero * sum_of_dwords(b->sums);
+    x->sum[k] = b->d * (float)(-zero * sum_of_dwords(b->sums));
     x->d[k] = b->d;
-}
-
-WT_INLINE void place_four_apart_with_sum(const block *b, int64_t k, int zero, bytes *x)
-{
-    place_four_apart(b, k, zero, x);
-    x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
 }
 
 /// Of two blocks the even columns, then the odd ones. Lanes are of blocks 0, 0, 2, 2, 1, 1, 3, 3 of each four.
@@ -137,13 +131,28 @@ WT_INLINE void step_i8(const weights *w, int64_t k, const bytes *x, const int n,
     signed_bytes(w->at, BLOCK, _mm256_set1_ps(1), k, x, n, sums);
 }
 
-/// Four products of 15 * 127 at most; 16 of them fit 16 bits.
-WT_INLINE __m256i nibble_dots(__m256i both, const int8_t *low_x)
+/// Into a register: for each use GCC would read it again, and reading is what these loops do most.
+WT_INLINE __m256i once_at(const void *p)
+{
+    __m256i v = bytes_at(p);
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+typedef struct nibbles {
+    __m256i low, high;
+} nibbles;
+
+WT_INLINE nibbles nibbles_of(__m256i both)
 {
     const __m256i four = _mm256_set1_epi8(15);
-    const __m256i low = _mm256_and_si256(both, four), high = _mm256_and_si256(_mm256_srli_epi16(both, 4), four);
-    return _mm256_add_epi16(_mm256_maddubs_epi16(low, bytes_at(low_x)),
-                            _mm256_maddubs_epi16(high, bytes_at(low_x + BLOCK)));
+    return (nibbles){_mm256_and_si256(both, four), _mm256_and_si256(_mm256_srli_epi16(both, 4), four)};
+}
+
+/// Four products of 15 * 127 at most; 16 of them fit 16 bits.
+WT_INLINE __m256i nibble_dots(nibbles w, __m256i low_x, __m256i high_x)
+{
+    return _mm256_add_epi16(_mm256_maddubs_epi16(w.low, low_x), _mm256_maddubs_epi16(w.high, high_x));
 }
 
 /// The 16 bytes at p, then those at q, which are read by way of the 16 before.
@@ -153,33 +162,66 @@ WT_INLINE __m256i two_halves_at(const uint8_t *p, const uint8_t *q)
     return _mm256_blend_epi32(first, bytes_at(q - 16), 0xf0);
 }
 
-WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+/// GCC would add when the sum is wanted, and hold two registers until then.
+WT_INLINE __m256i now(__m256i v)
 {
-    const uint8_t *p = w->at + 2;
-    const __m256 d = eight_halves_at(w->at, 16);
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+/// Four registers of a vector: with one vector they stay for all rows, for each use GCC would read them again.
+WT_INLINE void four_of(const int8_t *p, const bool stay, __m256i *v)
+{
 #    pragma GCC unroll 4
-    for (int j = 0; j < n; j++) {
-        __m256i dots[4];
+    for (int i = 0; i < 4; i++) v[i] = stay ? once_at(p + BLOCK * i) : bytes_at(p + BLOCK * i);
+}
+
+/// 256 columns: of blocks 0 and 4, 1 and 5, then 2 and 6, 3 and 7.
+WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,
+                         lanes sums[][VECTORS])
+{
+    __m256i two[2][ROWS][VECTORS], v[4];
+#    pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        const int64_t at = EIGHT * k + 4 * BLOCK * h;
+        if (n == 1) four_of(x->q + at, true, v);
 #    pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            dots[i] = nibble_dots(two_halves_at(p + 18 * i, p + 18 * (i + 4)), x[j].q + EIGHT * k + 2 * BLOCK * i);
-        const __m256i words = across_four(across_two(dots[0], dots[1], 16), across_two(dots[2], dots[3], 16), 16);
-        sums[j].eight = scaled(_mm256_add_epi32(to_dwords(words), bytes_at(x[j].less + 8 * k)),
-                               d * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
+        for (int r = 0; r < n_rows; r++) {
+            const uint8_t *p = w[r].at + 2 + 36 * h;
+            fetch(&w[r], h ? 128 : 0, h ? 144 : 128);
+            const nibbles a = nibbles_of(two_halves_at(p, p + 72)), b = nibbles_of(two_halves_at(p + 18, p + 90));
+#    pragma GCC unroll 4
+            for (int j = 0; j < n; j++) {
+                if (n > 1) four_of(x[j].q + at, false, v);
+                two[h][r][j] = now(across_two(nibble_dots(a, v[0], v[1]), nibble_dots(b, v[2], v[3]), 16));
+            }
+        }
+    }
+#    pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++) {
+        const __m256 d = eight_halves_at(w[r].at, 16);
+#    pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            const __m256i dots = to_dwords(across_four(two[0][r][j], two[1][r][j], 16));
+            const __m256 of_x = scaled(dots, _mm256_loadu_ps(x[j].d + 8 * k), _mm256_loadu_ps(x[j].sum + 8 * k));
+            sums[r][j].eight = _mm256_fmadd_ps(of_x, d, sums[r][j].eight);
+        }
     }
 }
 
 /// 128 columns of a group.
 WT_INLINE void u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums, const bool zeros)
 {
-    const __m256i first = bytes_at(w->at), last = bytes_at(w->at + 32);
+    const nibbles first = nibbles_of(bytes_at(w->at)), last = nibbles_of(bytes_at(w->at + 32));
     const __m256 scale = _mm256_set1_ps(w->scales[w->group]);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const int8_t *v = x[j].q + 4 * BLOCK * k;
         __m256i less = bytes_at(x[j].less + 8 * k);
         if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[w->group]));
-        const __m256i dots = to_dwords(across_two(nibble_dots(first, v), nibble_dots(last, v + 2 * BLOCK), 16));
+        const __m256i a = nibble_dots(first, bytes_at(v), bytes_at(v + BLOCK));
+        const __m256i b = nibble_dots(last, bytes_at(v + 2 * BLOCK), bytes_at(v + 3 * BLOCK));
+        const __m256i dots = to_dwords(across_two(a, b, 16));
         sums[j].eight = scaled(_mm256_add_epi32(dots, less), scale * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }
 }
@@ -194,12 +236,12 @@ WT_INLINE void step_u4_zeros(const weights *w, int64_t k, const bytes *x, const 
     u4_wide(w, k, x, n, sums, true);
 }
 
-/// Of 8 parts of 32 columns the scales, then the minima, a byte each, in both halves of the register; from twelve bytes
-/// behind the two halves at p: six bits of four scales and of four minima, whose other two bits belong to four more of
-/// each, and the low four bits of those.
-WT_INLINE __m256i k_scales_at(const uint8_t *p)
+/// Of 8 parts of 32 columns the scales, then the minima, a byte each, of two rows; from twelve bytes behind the two
+/// halves at p and q: six bits of four scales and of four minima, whose other two bits belong to four more of each, and
+/// the low four bits of those.
+WT_INLINE __m256i k_scales_at(const uint8_t *p, const uint8_t *q)
 {
-    const __m256i v = _mm256_broadcastsi128_si256(line_at(p));
+    const __m256i v = _mm256_inserti128_si256(_mm256_castsi128_si256(line_at(p)), line_at(q), 1);
     const __m256i places =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
     const __m256i places_of_top =
@@ -220,45 +262,67 @@ WT_INLINE __m256i dwords_of(__m256i v, const int first, const bool twice)
     return _mm256_shuffle_epi8(v, _mm256_or_si256(places, _mm256_set1_epi32(none)));
 }
 
-/// 256 columns: each 32 bytes have a part's nibbles below and the next one's above. 16 products of 15 * 127 at most fit
-/// 16 bits.
-WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+/// Rows' scales, of which shuffles are most: two rows at a time, and from memory to all lanes, where reading is not
+/// what is waited for.
+typedef struct k_scales {
+    float halves[2 * ROWS] __attribute__((aligned(32))); ///< of each row d, then that of minima
+    __m128i parts[ROWS];                                 ///< as k_scales_at() has them
+} k_scales;
+
+WT_INLINE void k_scales_of(const weights *w, const int n_rows, k_scales *s)
 {
-    const uint8_t *p = w->at;
-    const __m256i s = k_scales_at(p);
-    const __m256i scales = dwords_of(s, 0, true);
-    int both;
-    memcpy(&both, p, sizeof both);
-    const __m256 halves = _mm256_cvtph_ps(_mm_set1_epi32(both));
-    const __m256 d = _mm256_moveldup_ps(halves),
-                 minima = _mm256_movehdup_ps(halves) * _mm256_cvtepi32_ps(dwords_of(s, 8, false));
-    const __m256i four = _mm256_set1_epi8(15);
+    const int last = n_rows - 1;
+    int both[ROWS];
 #    pragma GCC unroll 4
-    for (int j = 0; j < n; j++) {
-        __m256i dots[4];
+    for (int r = 0; r < ROWS; r++) memcpy(&both[r], w[r < last ? r : last].at, sizeof both[r]);
+    _mm256_store_ps(s->halves, _mm256_cvtph_ps(_mm_setr_epi32(both[0], both[1], both[2], both[3])));
 #    pragma GCC unroll 2
-        for (int i = 0; i < 2; i++) {
-            const uint8_t *q = p + 16 + 32 * i;
-            const __m256i first = two_halves_at(q, q + 64), last = two_halves_at(q + 16, q + 80);
-            const int8_t *v = x[j].q + EIGHT * k + 4 * BLOCK * i;
-            dots[2 * i] = _mm256_add_epi16(_mm256_maddubs_epi16(_mm256_and_si256(first, four), bytes_at(v)),
-                                           _mm256_maddubs_epi16(_mm256_and_si256(last, four), bytes_at(v + 32)));
-            dots[2 * i + 1] = _mm256_add_epi16(
-                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(first, 4), four), bytes_at(v + 64)),
-                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(last, 4), four), bytes_at(v + 96)));
-        }
-        const __m256i words = across_four(across_two(dots[0], dots[1], 16), across_two(dots[2], dots[3], 16), 16);
-        sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
-        sums[j].eight = scaled(_mm256_madd_epi16(words, scales), d * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
-    }
+    for (int r = 0; r < n_rows; r += 2)
+        _mm256_store_si256((__m256i *)&s->parts[r], k_scales_at(w[r].at, w[r < last ? r + 1 : last].at));
+    __asm__("" : "+m"(*s));
 }
 
-/// Into a register: for each use GCC would read it again, and reading is what these loops do most.
-WT_INLINE __m256i once_at(const void *p)
+/// 256 columns: each 32 bytes have a part's nibbles below and the next one's above. 16 products of 15 * 127 at most fit
+/// 16 bits.
+WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,
+                         lanes sums[][VECTORS])
 {
-    __m256i v = bytes_at(p);
-    __asm__("" : "+x"(v));
-    return v;
+    __m256i two[2][ROWS][VECTORS], v[4];
+    k_scales s;
+    k_scales_of(w, n_rows, &s);
+#    pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        const int64_t at = EIGHT * k + 4 * BLOCK * h;
+        if (n == 1) four_of(x->q + at, true, v);
+#    pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) {
+            const uint8_t *q = w[r].at + 16 + 32 * h;
+            fetch(&w[r], h ? 128 : 0, h ? 144 : 128);
+            const nibbles first = nibbles_of(two_halves_at(q, q + 64)),
+                          last = nibbles_of(two_halves_at(q + 16, q + 80));
+#    pragma GCC unroll 4
+            for (int j = 0; j < n; j++) {
+                if (n > 1) four_of(x[j].q + at, false, v);
+                const __m256i low =
+                    _mm256_add_epi16(_mm256_maddubs_epi16(first.low, v[0]), _mm256_maddubs_epi16(last.low, v[1]));
+                const __m256i high =
+                    _mm256_add_epi16(_mm256_maddubs_epi16(first.high, v[2]), _mm256_maddubs_epi16(last.high, v[3]));
+                two[h][r][j] = now(across_two(low, high, 16));
+            }
+        }
+    }
+#    pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++) {
+        const __m256i parts = _mm256_broadcastsi128_si256(s.parts[r]), scales = dwords_of(parts, 0, true);
+        const __m256 d = _mm256_set1_ps(s.halves[2 * r]),
+                     minima = _mm256_set1_ps(s.halves[2 * r + 1]) * _mm256_cvtepi32_ps(dwords_of(parts, 8, false));
+#    pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            const __m256i words = across_four(two[0][r][j], two[1][r][j], 16);
+            const __m256 less = _mm256_fmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[r][j].eight);
+            sums[r][j].eight = scaled(_mm256_madd_epi16(words, scales), d * _mm256_loadu_ps(x[j].d + 8 * k), less);
+        }
+    }
 }
 
 /// Part i of four: 32 bytes have two parts' low nibbles, other 32 the two bits above of all.
@@ -304,13 +368,13 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
-BYTES(q8_0, place_as_it_is, EIGHT, 272, 0)
-BYTES(i8, place_as_it_is, EIGHT, 256, 0)
-BYTES(q4_0, place_four_apart, EIGHT, 144, 8)
-BYTES(u4_eights, place_pairs_parted, 4 * BLOCK, 64, 8)
-BYTES(u4_zeros, place_pairs_parted, 4 * BLOCK, 64, 1)
-BYTES(q4_k, place_four_apart_with_sum, EIGHT, 144, 0)
-BYTES(q6_k, place_with_sums_of_16, EIGHT, 210, 0)
+BYTES_BY_ROW(q8_0, place_as_it_is, EIGHT, 272, 0)
+BYTES_BY_ROW(i8, place_as_it_is, EIGHT, 256, 0)
+BYTES(q4_0, step_q4_0, place_four_apart, EIGHT, 144, 8)
+BYTES_BY_ROW(u4_eights, place_pairs_parted, 4 * BLOCK, 64, 8)
+BYTES_BY_ROW(u4_zeros, place_pairs_parted, 4 * BLOCK, 64, 1)
+BYTES(q4_k, step_q4_k, place_four_apart, EIGHT, 144, 1)
+BYTES_BY_ROW(q6_k, place_with_sums_of_16, EIGHT, 210, 0)
 
 static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
 {

@@ -14,8 +14,8 @@ enum { BLOCK = 32, ROWS = 4, MOST_STEP_BYTES = 272 };
 typedef struct bytes {
     int8_t *q;     ///< [columns]
     float *d;      ///< [columns / 32], or twice
-    int32_t *less; ///< [columns / 4] of the type's zero, or fewer
     float *sum;    ///< [columns / 32] d times the sum of q
+    int32_t *less; ///< [columns / 4] of the type's zero, or fewer
 } bytes;
 
 /// 32 numbers of a vector.
@@ -35,6 +35,7 @@ typedef struct shape {
 
 typedef struct weights {
     const uint8_t *row, *at; ///< at: of the step
+    const uint8_t *ahead;    ///< what a step fetches before its turn
     const float *scales;     ///< of U4: the row's
     const uint8_t *zeros;    ///< of U4: the row's; NULL = 8
     int64_t group;           ///< of U4: that of the step's 128 columns
@@ -51,11 +52,17 @@ typedef struct lanes {
 
 /// How a type is multiplied: a step of some columns at a time.
 typedef struct form {
-    /// The row's k-th step, with n vectors, whose lanes are added to sums.
-    void (*step)(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums);
+    /// The rows' k-th step, with n vectors, whose lanes are added to sums.
+    void (*step)(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n, lanes sums[][VECTORS]);
     void (*place)(const block *b, int64_t k, int zero, bytes *x); ///< a vector's k-th block to where the step has it
     int columns, step_bytes, zero;
 } form;
+
+/// Of what comes later bytes first .. end - 1.
+WT_INLINE void fetch(const weights *w, const int first, const int end)
+{
+    for (int b = first; b < end; b += 64) __builtin_prefetch(w->ahead + b, 0, 2);
+}
 
 WT_INLINE __m256 half_at(const uint8_t *p)
 {
@@ -133,14 +140,13 @@ WT_INLINE void place_even_first(const block *b, int64_t k, int zero, bytes *x)
     place_in_order(&even, k, zero, x);
 }
 
-/// In the scratch of four vectors, with zeros up to whole steps: at most 19 floats a block, or 11 without `sum` and
-/// with one `less`.
+/// In the scratch of four vectors, with zeros up to whole steps: at most 20 floats a block, or 12 without `less`.
 WT_INLINE bytes round_vector(const wt__product *p, const form *f, int t, int slot)
 {
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
     const int64_t whole = (columns + f->columns - 1) / f->columns * (f->columns / BLOCK);
     float *at = p->rows + (size_t)slot * (wt__room(columns) / VECTORS);
-    bytes x = {(int8_t *)at, at + 8 * whole, (int32_t *)(at + 10 * whole), at + 18 * whole};
+    bytes x = {(int8_t *)at, at + 8 * whole, at + 10 * whole, (int32_t *)(at + 12 * whole)};
     for (int64_t k = 0; k < whole && !p->prepared; k++) {
         const block none = {0}, b = k < blocks ? round_block(p->x + p->x_stride * t + BLOCK * k) : none;
         f->place(&b, k, f->zero, &x);
@@ -203,17 +209,17 @@ WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, i
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
             w[r].at = w[r].row + k * f->step_bytes;
+            w[r].ahead = w[r].at + ahead;
             w[r].group = group;
-            for (int b = 0; b < f->step_bytes; b += 64) __builtin_prefetch(w[r].at + ahead + b, 0, 2);
-            f->step(&w[r], k, x, n_vectors, sums[r]);
         }
+        f->step(w, k, x, n_rows, n_vectors, sums);
     }
     const int64_t left = s->row_bytes - s->n_steps * f->step_bytes;
     for (int r = 0; r < n_rows && left; r++) {
         uint8_t last[MOST_STEP_BYTES] = {0}; // scales, too
         memcpy(last, w[r].row + s->n_steps * f->step_bytes, (size_t)left);
-        w[r].at = last;
-        f->step(&w[r], s->n_steps, x, n_vectors, sums[r]);
+        w[r].at = w[r].ahead = last;
+        f->step(&w[r], s->n_steps, x, 1, n_vectors, &sums[r]);
     }
     _mm_storeu_ps(y, four_sums(sums, n_vectors));
 }
@@ -251,11 +257,24 @@ WT_INLINE void bytes_strips(const wt__product *p, const form f, int64_t first, i
     }
 }
 
-#define BYTES(name, ...)                                                                                               \
+#define BYTES(name, step, ...)                                                                                         \
     static void strips_##name(const wt__product *p, int64_t first, int64_t n_rows)                                     \
     {                                                                                                                  \
-        bytes_strips(p, (form){step_##name, __VA_ARGS__}, first, n_rows);                                              \
+        bytes_strips(p, (form){step, __VA_ARGS__}, first, n_rows);                                                     \
     }
+
+/// With a step that takes a row at a time.
+#define BYTES_BY_ROW(name, place, columns, step_bytes, zero)                                                           \
+    WT_INLINE void rows_##name(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,             \
+                               lanes sums[][VECTORS])                                                                  \
+    {                                                                                                                  \
+        _Pragma("GCC unroll 4") for (int r = 0; r < n_rows; r++)                                                       \
+        {                                                                                                              \
+            fetch(&w[r], 0, step_bytes);                                                                               \
+            step_##name(&w[r], k, x, n, sums[r]);                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    BYTES(name, rows_##name, place, columns, step_bytes, zero)
 
 // ---- int4 with groups that are not of 128 columns
 
@@ -268,7 +287,7 @@ WT_INLINE __m256i nibbles_at(const uint8_t *p)
 
 /// A group. Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first. Without zeros
 /// `less` is times 8 already.
-WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+WT_INLINE void u4_of_row(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const __m256i zero = _mm256_set1_epi32(w->zeros ? w->zeros[k] : 1);
     const __m256 scale = _mm256_set1_ps(w->scales[k]);
@@ -286,6 +305,14 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     }
     for (int j = 0; j < n; j++) sums[j].eight = _mm256_fmadd_ps(group[j], scale, sums[j].eight);
 }
-BYTES(u4, place_even_first, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8)
+WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,
+                       lanes sums[][VECTORS])
+{
+    for (int r = 0; r < n_rows; r++) {
+        fetch(&w[r], 0, BLOCK / 2 * w[r].blocks);
+        u4_of_row(&w[r], k, x, n, sums[r]);
+    }
+}
+BYTES(u4, step_u4, place_even_first, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8)
 
 #endif

@@ -82,7 +82,8 @@ WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
     for (int i = 0; i < TILE_PARTS; i++) {
         words w;
         memcpy(&w, row + k / PARTED * PARTED + (size_t)i * sizeof w, sizeof w);
-        const tile_words both = (tile_words)((signed_words)(k % PARTED ? w << 8 : w) >> 4);
+        const tile_words both =
+            (tile_words)_mm256_mulhi_epi16((__m256i)(k % PARTED ? w << 8 : w), _mm256_set1_epi16(1 << 12));
         p.a.part[i] = (tile_vec)(both << 16 & bits), p.b.part[i] = (tile_vec)(both & bits);
     }
     return p;

@@ -20,7 +20,12 @@ typedef wt_f32x8 tile_vec;
 enum { TILE_FLOATS = 4, TILE_MANY = 2 };
 typedef wt_f32x4 tile_vec;
 #endif
-enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS, RUN = 1024, AHEAD = 1024 };
+#ifdef __AVX512F__
+enum { AHEAD = 1024 }; // bytes that are fetched before their turn
+#else
+enum { AHEAD = 256 };
+#endif
+enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS, RUN = 1024 };
 typedef uint32_t tile_words __attribute__((vector_size(sizeof(tile_vec))));
 
 /// Sixteen floats. Wider vectors than the registers GCC keeps in memory.

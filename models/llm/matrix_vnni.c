@@ -196,13 +196,13 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
-BYTES(q8_0, place_in_order, BLOCK, 34, 128)
-BYTES(i8, place_in_order, BLOCK, 32, 128)
-BYTES(q4_0, place_in_order, BLOCK, 18, 8)
-BYTES(q6_k, place_in_order, 256, 210, 32)
-BYTES(q4_k, place_crossed, 256, 144, 0)
-BYTES(q4_0_wide, place_halved, 4 * BLOCK, 72, 8)
-BYTES(u4_wide, place_parted, 4 * BLOCK, 64, 0)
+BYTES_BY_ROW(q8_0, place_in_order, BLOCK, 34, 128)
+BYTES_BY_ROW(i8, place_in_order, BLOCK, 32, 128)
+BYTES_BY_ROW(q4_0, place_in_order, BLOCK, 18, 8)
+BYTES_BY_ROW(q6_k, place_in_order, 256, 210, 32)
+BYTES_BY_ROW(q4_k, place_crossed, 256, 144, 0)
+BYTES_BY_ROW(q4_0_wide, place_halved, 4 * BLOCK, 72, 8)
+BYTES_BY_ROW(u4_wide, place_parted, 4 * BLOCK, 64, 0)
 
 static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
 {

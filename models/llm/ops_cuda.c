@@ -20,7 +20,9 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_FLASH] = true,          [WT__LLM_MATVEC] = true,         [WT__LLM_MATVEC + 1] = true,
     [WT__LLM_MATVEC + 2] = true,     [WT__LLM_STREAM] = true,         [WT__LLM_STREAM + 1] = true,
     [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_STREAM + 4] = true,
-    [WT__LLM_STREAM + 5] = true,     [WT__LLM_ATTEND_16] = true,      [WT__LLM_ATTEND_16 + 1] = true,
+    [WT__LLM_STREAM + 5] = true,     [WT__LLM_EXPERTS] = true,        [WT__LLM_EXPERTS + 1] = true,
+    [WT__LLM_EXPERTS + 2] = true,    [WT__LLM_EXPERTS + 3] = true,    [WT__LLM_ROUTE] = true,
+    [WT__LLM_ATTEND_16] = true,      [WT__LLM_ATTEND_16 + 1] = true,
     [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,  [WT__LLM_ATTEND_ONE] = true,
     [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true, [WT__LLM_ATTEND_ONE + 3] = true,
 };
@@ -39,7 +41,7 @@ static void embed(wt__pass *p)
 {
     const wt_llm_session *s = p->s;
     const wt_llm *m = s->llm;
-    const wt_llm_embed_args a = {.tokens = wt__gpu_tokens(p),
+    const wt_llm_embed_args a = {.tokens = (wt_llm_token *)wt__gpu_tokens(p),
                                  .embedding = m->embedding.data,
                                  .positions = m->positions.data,
                                  .frequencies = wt__gpu_io(p, s->gpu->frequencies_at),

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <warptone/device.h>
 
@@ -16,20 +15,12 @@ char analyze_program[4096], analyze_out[1 << 18];
 
 int analyze_run(const char *arguments, bool with_errors)
 {
-    char command[8192];
     if (access(analyze_program, X_OK)) {
         print_message("skipped: %s is not built\n", analyze_program);
         skip();
     }
-    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", analyze_program, arguments,
-             with_errors ? "&1" : "/dev/null");
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t length = fread(analyze_out, 1, sizeof analyze_out - 1, pipe);
-    analyze_out[length] = 0;
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command(analyze_out, sizeof analyze_out, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", analyze_program,
+                       arguments, with_errors ? "&1" : "/dev/null");
 }
 
 int analyze_runf(const char *format, const char *a, const char *b)

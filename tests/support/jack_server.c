@@ -62,6 +62,17 @@ static void become_jackd(const char *name, int block_frames, pid_t test)
     _exit(127);
 }
 
+int jack_server_n_printed(const jack_server *server, const char *words)
+{
+    char path[128], line[1024];
+    int n = 0;
+    log_path(server->name, path, sizeof path);
+    FILE *log = fopen(path, "re");
+    while (log && fgets(line, sizeof line, log)) n += strstr(line, words) != NULL;
+    if (log) fclose(log);
+    return n;
+}
+
 static bool takes_clients(const jack_api *jack, const char *name)
 {
     jack_status_t code;

@@ -24,5 +24,7 @@ void jack_server_kill(jack_server *server);    ///< SIGKILL, as a crash
 /// busy machine: it waits for a client that closes ("ClientCloseAux wait error"), and for every one after it.
 void jack_server_revive(jack_server *server);
 void jack_server_stop(jack_server *server);    ///< a zeroed or stopped one is allowed
+/// How often the words stand in what servers of this name have printed so far.
+int jack_server_n_printed(const jack_server *server, const char *words);
 
 #endif

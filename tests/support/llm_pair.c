@@ -38,6 +38,28 @@ static const float *vector(llm_model *m, int n)
     return x;
 }
 
+/// One of n that lie one after the other.
+static wt__linear slice(wt__linear all, int n, int which)
+{
+    wt_tensor *w = &all.weight;
+    w->shape[0] /= n;
+    w->data = (const unsigned char *)w->data + wt_tensor_bytes(w) * (size_t)which;
+    return all;
+}
+
+static void make_experts(llm_model *m, wt_dtype t, wt__layer *w)
+{
+    const wt_model_config *c = &m->llm.config;
+    const int n = c->n_experts;
+    const wt__linear gates = matrix(m, t, n * c->d_ff_expert, c->d_model),
+                     ups = matrix(m, t, n * c->d_ff_expert, c->d_model),
+                     downs = matrix(m, t, n * c->d_model, c->d_ff_expert);
+    w->router = matrix(m, t, n, c->d_model);
+    w->experts = take(m, sizeof *w->experts * (size_t)n);
+    for (int e = 0; e < n; e++)
+        w->experts[e] = (wt__expert){.gate = slice(gates, n, e), .up = slice(ups, n, e), .down = slice(downs, n, e)};
+}
+
 void llm_model_make(llm_model *m, const wt_model_config *shape, wt_dtype t)
 {
     *m = (llm_model){.llm.config = *shape, .seed = 1};
@@ -69,6 +91,10 @@ void llm_model_make(llm_model *m, const wt_model_config *shape, wt_dtype t)
         w->k = matrix(m, t, kv, c->d_model);
         w->v = matrix(m, t, kv, c->d_model);
         w->o = matrix(m, t, c->d_model, q);
+        if (c->n_experts) {
+            make_experts(m, t, w);
+            continue;
+        }
         w->gate = matrix(m, t, c->d_ff, c->d_model);
         w->up = matrix(m, t, c->d_ff, c->d_model);
         w->down = matrix(m, t, c->d_model, c->d_ff);

@@ -13,7 +13,8 @@ typedef struct llm_model {
     uint64_t seed;
 } llm_model;
 
-/// Two layers of a Qwen3 with the shape's sizes, matrices of that type, N_POSITIONS of max_positions.
+/// Two layers of a Qwen3 with the shape's sizes, experts where it has some, matrices of that type, N_POSITIONS of
+/// max_positions.
 void llm_model_make(llm_model *m, const wt_model_config *shape, wt_dtype dtype);
 void llm_model_free(llm_model *m);
 

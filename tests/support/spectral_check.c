@@ -51,6 +51,19 @@ wt_mel_bank_config golden_bank_config(const golden_case *g)
     return c;
 }
 
+wt_pitch_frames golden_pitch_frames(const golden_case *g, size_t n)
+{
+    const bool reflects = !strcmp(golden_text(g, "pad_mode", "constant"), "reflect");
+    return (wt_pitch_frames){.rate_hz = golden_double(g, "sr", 22050),
+                             .fmin_hz = golden_double(g, "fmin", 0),
+                             .fmax_hz = golden_double(g, "fmax", 0),
+                             .frame_length = golden_int(g, "frame_length", 0),
+                             .hop = golden_int(g, "hop_length", 0),
+                             .n_samples = (int64_t)n,
+                             .pad = reflects ? WT_STFT_PAD_REFLECT : WT_STFT_PAD_ZERO,
+                             .no_center = !golden_int(g, "center", 1)};
+}
+
 float *floats(size_t count)
 {
     float *x = calloc(count ? count : 1, sizeof *x);

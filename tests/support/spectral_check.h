@@ -6,11 +6,14 @@
 #include "testing.h"
 
 #include <warptone/mel.h>
+#include <warptone/pitch.h>
 
 /// n_fft, hop_length, win_length, center, window and pad_mode of a case, with librosa's defaults.
 wt_stft_config golden_stft_config(const golden_case *g);
 /// sr, n_mels, fmin, fmax, htk and norm of a case.
 wt_mel_bank_config golden_bank_config(const golden_case *g);
+/// sr, fmin, fmax, frame_length, hop_length, pad_mode and center of a case of YIN or pYIN, for signals of n samples.
+wt_pitch_frames golden_pitch_frames(const golden_case *g, size_t n);
 /// [rows][columns] turned to a new [columns][rows] of elements of `width` floats; caller frees.
 float *turned(const float *x, size_t rows, size_t columns, size_t width);
 /// A float array that fails the test when there is no memory; zeroed; caller frees.

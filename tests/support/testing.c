@@ -1,9 +1,11 @@
 #include "support/testing.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 __attribute__((constructor)) static void choose_tests(void)
@@ -37,6 +39,22 @@ float noise(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (float)(int32_t)(*seed >> 32) * 0x1p-31f;
+}
+
+int run_command(char *out, size_t out_bytes, const char *format, ...)
+{
+    char command[16384];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    assert_in_range(length, 0, sizeof command - 1);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, out_bytes - 1, pipe)] = 0;
+    const int status = pclose(pipe);
+    if (!WIFEXITED(status)) fail_msg("%s: ended with %#x", command, status);
+    return WEXITSTATUS(status);
 }
 
 bool find_program(char *program, size_t size)

@@ -37,6 +37,9 @@ double snr_db(const float *reference, const float *got, size_t count);
 /// when this machine has none; then the test skips and says so. The string is reused by the next call.
 const char *shared_data(const char *relative);
 
+/// Run a shell command, its standard output to `out`, cut at its end; returns the exit code. A signal fails the test.
+int run_command(char *out, size_t out_bytes, const char *format, ...) WT_PRINTF(3, 4);
+
 /// The program `warptone` that was built with the tests: .../tests/../warptone. False = this test's own path is not
 /// told.
 bool find_program(char *program, size_t size);

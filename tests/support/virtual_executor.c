@@ -121,3 +121,24 @@ void virtual_play(virtual_executor *v, int64_t until_ns)
     }
     v->clock.time_ns = until_ns;
 }
+
+wt_task virtual_submit(virtual_executor *v, const wt_task_config *config)
+{
+    wt_task task;
+    assert_ok(wt_scheduler_submit(v->scheduler, config, &task, NULL));
+    return task;
+}
+
+wt_task_info virtual_info(virtual_executor *v, wt_task task)
+{
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(v->scheduler, task, &info));
+    return info;
+}
+
+wt_scheduler_partition_stats virtual_stats(virtual_executor *v, int partition)
+{
+    wt_scheduler_partition_stats stats;
+    assert_ok(wt_scheduler_get_partition(v->scheduler, partition, &stats));
+    return stats;
+}

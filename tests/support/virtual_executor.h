@@ -34,6 +34,10 @@ virtual_executor *virtual_create(const wt_scheduler_config *config);
 void virtual_destroy(virtual_executor *v);
 /// Add a partition; the executor of `config` is set. `preempts`: with a yield callback.
 int virtual_partition(virtual_executor *v, wt_scheduler_partition_config config, bool preempts);
+/// What the scheduler answers to these, which must not fail.
+wt_task virtual_submit(virtual_executor *v, const wt_task_config *config);
+wt_task_info virtual_info(virtual_executor *v, wt_task task);
+wt_scheduler_partition_stats virtual_stats(virtual_executor *v, int partition);
 /// Play until nothing is left to happen, or until the clock would pass `until_ns`; then the clock stands there.
 void virtual_play(virtual_executor *v, int64_t until_ns);
 

@@ -23,7 +23,8 @@ typedef struct wt_nmf_config {
     int n_signals;        ///< matrices of this shape, 0 = 1
 } wt_nmf_config;
 
-typedef struct wt_nmf wt_nmf; ///< Scratch, in double; one call at a time uses it.
+/// Scratch, in double: w, h, a few rows and on a GPU the matrices; one call at a time uses it.
+typedef struct wt_nmf wt_nmf;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
 /// On a GPU more than 256 components go by memory, a matrix at a time.
@@ -33,7 +34,7 @@ void wt_nmf_destroy(wt_nmf *nmf); ///< NULL is allowed.  [worker]
 
 /// v = w h, all of them 0 or more, from the given start, for each of n_signals.
 ///
-///   v   [n_signals][rows][columns]
+///   v   [n_signals][rows][columns]           read twice an iteration: it may lie in a mapped file
 ///   w   [n_signals][rows][n_components]      in and out: spectra
 ///   h   [n_signals][n_components][columns]   in and out: activations, which are updated first
 ///

@@ -20,6 +20,9 @@ typedef struct wt_griffin_lim_config {
     bool in_float;       ///< sums in float: a quarter of the time on a CPU, a twentieth on a GPU, for a signal that
                          ///< depends on rounding, which 32 iterations magnify a hundredfold
     uint64_t seed;       ///< of them: 2 pi (u + 1) / 2 of Knuth's MMIX generator, bin after bin and frame after frame
+    /// [length] Room for a signal between eight iterations and the next, when in_float and no device; borrowed until
+    /// the plan is destroyed. NULL = the plan takes it: else its memory does not grow with the signal's.
+    float *work;
 } wt_griffin_lim_config;
 
 /// A plan: tables and all memory; one call at a time.

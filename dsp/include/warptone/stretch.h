@@ -70,13 +70,17 @@ typedef struct wt_stretch_config {
     int hop;              ///< 0 = n_fft / 4, WSOLA: n_fft / 2
     int64_t n_samples;    ///< of one signal, 1 or more
     int n_signals;        ///< 0 = 1
+    /// Frames of the output of a signal that are held at once, 0 = 16, on a GPU all of them or as many as fit. The
+    /// result is the same; on a GPU rounding may differ.
+    int frames_at_once;
 } wt_stretch_config;
 
-/// Tables, and work space for the spectra of one signal a thread; one call at a time uses it.
+/// Tables, and work space for the spectra of a few frames a thread, however long signals are, and 24 bytes for each
+/// attack that they may have, one in n_fft / 4 samples; one call at a time uses it.
 typedef struct wt_stretch wt_stretch;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
-/// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
+/// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit, or of a signal's frames.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
 void wt_stretch_destroy(wt_stretch *plan);        ///< NULL is allowed.  [worker]
@@ -103,11 +107,15 @@ typedef struct wt_pitch_shift_config {
     bool scale;           ///< keep the energy (librosa's scale=True), not the amplitude
     wt_stretch_mode mode; ///< of the stretch, 0 = transient
     int n_fft, hop;       ///< as of the stretch
+    int frames_at_once;   ///< as of the stretch
     int64_t n_samples;    ///< of one signal, 1 or more; a result has as many
     int n_signals;        ///< 0 = 1
     bool keep_formants;   ///< the spectral envelope stays where it is, as of a voice
     int formant_order; ///< the envelope rests on peaks rate_hz / (2 formant_order) apart; 0 = on the harmonics of the
                        ///< pitch, 60 to 500 Hz
+    /// [n_samples] Room for the signal with its envelope moved, when keep_formants and no device; borrowed until the
+    /// plan is destroyed. NULL = the plan takes it: else its memory does not grow with n_samples, but for attacks.
+    float *work;
 } wt_pitch_shift_config;
 
 typedef struct wt_pitch_shift wt_pitch_shift;

@@ -278,7 +278,8 @@ WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, 
 
 /// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
 /// is not a number: a GPU chooses it and leaves the logits where they are. `leads` [n], NULL = not wanted: how far its
-/// logit is above the second, as a part of what it is above the lowest finite one. wt_llm_logits has none afterwards.
+/// logit is above the second, as a part of what it is above the lowest finite one; on a GPU, where less, how far a
+/// router's last chosen expert is above the next one likewise. wt_llm_logits has none afterwards.
 /// Errors: those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next,
                                           float *leads);
