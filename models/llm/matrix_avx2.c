@@ -180,7 +180,7 @@ WT_INLINE void four_of(const int8_t *p, const bool stay, __m256i *v)
 WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,
                          lanes sums[][VECTORS])
 {
-    __m256i two[2][ROWS][VECTORS], v[4];
+    __m256i two[2][ROWS][VECTORS], v[4] = {0}; // GCC does not see that they are set
 #    pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
         const int64_t at = EIGHT * k + 4 * BLOCK * h;
@@ -287,7 +287,7 @@ WT_INLINE void k_scales_of(const weights *w, const int n_rows, k_scales *s)
 WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n_rows, const int n,
                          lanes sums[][VECTORS])
 {
-    __m256i two[2][ROWS][VECTORS], v[4];
+    __m256i two[2][ROWS][VECTORS], v[4] = {0}; // GCC does not see that they are set
     k_scales s;
     k_scales_of(w, n_rows, &s);
 #    pragma GCC unroll 2

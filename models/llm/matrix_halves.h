@@ -72,7 +72,8 @@ enum { PARTED_X = 256, PARTED_SUMS = 1 };
 #else
 /// e4m3's bits at the place of a float's give the value times 2^-120, without what F16C costs; half of the 2^120 goes
 /// to the vector and half to the sums, so that neither is too large or too small. Of each 64 columns those that are 1,
-/// 3, 0 and 2 beyond a multiple of four: so shifts of whole registers bring them to their places. That is another order
+/// 3, 0 and 2 beyond a multiple of four: so shifts of whole registers bring them to their places, of which that by four
+/// to the right is a product, since two of four units shift and two others multiply. That is another order
 /// than with AVX-512, where F16C costs less and Intel's processors take long over products with subnormal floats.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
