@@ -98,7 +98,7 @@ static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_fr
                                     .n_signals = n_signals,
                                     .n_iter = o->n_iter,
                                     .seed = (uint64_t)o->seed};
-    config.stft.precise = is_short(s);
+    config.in_float = !is_short(s);
     return config;
 }
 
@@ -117,7 +117,7 @@ static wt_status add_signal(const analyze_signal *s, const float *magnitudes, in
     size_t mapped = 0;
     void *data, *work = NULL;
     wt_status status = WT_OK;
-    if (!config.stft.precise) status = analyze_take(s->maps, sizeof(float) * (size_t)s->n, like->name, &work, &mapped);
+    if (config.in_float) status = analyze_take(s->maps, sizeof(float) * (size_t)s->n, like->name, &work, &mapped);
     config.work = work;
     if (!status) status = wt_griffin_lim_create(NULL, &config, &plan);
     if (!status) status = analyze_add(r, like, 1, s->n, &data);
