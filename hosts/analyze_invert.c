@@ -92,12 +92,9 @@ static bool is_short(const analyze_signal *s)
 static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_frames, int n_signals)
 {
     const analyze_options *o = s->options;
-    wt_griffin_lim_config config = {.stft = analyze_stft_config(o),
-                                    .n_frames = n_frames,
-                                    .length = s->n,
-                                    .n_signals = n_signals,
-                                    .n_iter = o->n_iter,
-                                    .seed = (uint64_t)o->seed};
+    wt_griffin_lim_config config = o->ops.phases;
+    config.stft = analyze_stft_config(o), config.n_frames = n_frames, config.length = s->n;
+    config.n_signals = n_signals, config.n_iter = o->n_iter, config.seed = (uint64_t)o->seed;
     config.in_float = !is_short(s);
     return config;
 }
@@ -105,7 +102,11 @@ static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_fr
 static wt_mel_inverse_config inverse_config(const analyze_signal *s, int64_t n_frames, int n_signals)
 {
     return (wt_mel_inverse_config){
-        .bank = analyze_bank(s->options, s->rate_hz), .n_frames = n_frames, .n_signals = n_signals};
+        .bank = analyze_bank(s->options, s->rate_hz),
+        .power = s->options->ops.mel_power,
+        .n_frames = n_frames,
+        .n_signals = n_signals,
+    };
 }
 
 /// As long as the signal whose magnitudes [n_frames][bins] are.
