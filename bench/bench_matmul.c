@@ -1,12 +1,14 @@
 // Products of matrices on a GPU: those of Qwen3-8B with 1 .. 64 rows of x against the speed at which a plain kernel
 // reads, and large ones; the median of several replays. Other forms: bench_matmul_forms.c.
 //
-//   bench_matmul [skinny|large|sweep|wgmma] [filter]     rows whose name contains `filter`
+//   bench_matmul [skinny|large|sweep|wgmma|layer] [filter]     rows whose name contains `filter`
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
 // `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
 // `sweep` gives the times of the five products with eight rows of x for warps, tiles at a time and blocks an SM of
 // matmul_few, launches overlapping.
+// `layer` gives the times of the five products with eight rows of x in two parts and in one, as guesses are verified,
+// of bf16 or the type that `filter` names, and what 36 layers and the head come to.
 //
 //   read     4651 GB/s
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
@@ -19,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SWEEP_ROWS = 8 };
+enum { SWEEP_ROWS = 8, LAYERS = 36, HEAD = N_SHAPES - 1 }; // of Qwen3-8B
 
 static double skinny_us(bench *b, int f, int s, int m, const char **kernel)
 {
@@ -83,6 +85,33 @@ static void sweep(bench *b)
                                           .skinny_warps = forms[k][0],
                                           .skinny_steps = forms[k][1],
                                           .skinny_blocks = forms[k][2]});
+}
+
+static void layer_one(bench *b, int f, bool two_parts)
+{
+    double all = 0;
+    printf("layer    %s in %s ", formats[f].name, two_parts ? "two parts" : "one part");
+    for (int s = 0; s < N_SHAPES; s++) {
+        wt_matmul_args args = product(b, &formats[f], shapes[s].rows, shapes[s].columns, SWEEP_ROWS, shapes[s].gated);
+        const double bytes = formats[f].bytes * shapes[s].rows * shapes[s].columns;
+        args.overlap = true;
+        args.two_parts = two_parts;
+        const double us = launch_us(b, &args, (size_t)(bytes / args.n_parts));
+        printf(" %s %.2f", shapes[s].name, us);
+        all += s < HEAD ? LAYERS * us : us;
+    }
+    printf(" us, all %.0f us\n", all);
+}
+
+static void layer(bench *b)
+{
+    need(wt_matmul_create(&(wt_matmul_config){.device = b->device, .no_library = true, .no_wgmma = true}, &b->matmul));
+    for (int f = 0; f < N_FORMATS; f++) {
+        if (strcmp(formats[f].name, *b->filter ? b->filter : "bf16") != 0) continue;
+        layer_one(b, f, true);
+        layer_one(b, f, false);
+    }
+    wt_matmul_destroy(b->matmul);
 }
 
 static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *args)
@@ -163,6 +192,7 @@ static void sweep_wgmma(bench *b)
 
 int main(int argc, char **argv)
 {
-    static const mode modes[] = {{"skinny", skinny}, {"large", large}, {"sweep", sweep}, {"wgmma", sweep_wgmma}};
-    return run_modes(argc, argv, modes, argc > 1 ? 4 : 2);
+    static const mode modes[] = {
+        {"skinny", skinny}, {"large", large}, {"sweep", sweep}, {"wgmma", sweep_wgmma}, {"layer", layer}};
+    return run_modes(argc, argv, modes, argc > 1 ? 5 : 2);
 }
