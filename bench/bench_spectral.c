@@ -141,7 +141,7 @@ static wt_status bench_griffin_lim(const bench *b, bool precise)
     wt_stft_plan_destroy(stft);
     if (status) return status;
     status = wt_griffin_lim_create(b->device,
-                                   &(wt_griffin_lim_config){.stft = {.precise = precise},
+                                   &(wt_griffin_lim_config){.in_float = !precise,
                                                             .n_frames = 1 + SECONDS * 22050 / 512,
                                                             .n_signals = some.n_signals},
                                    &plan);

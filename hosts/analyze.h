@@ -15,7 +15,7 @@
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
-/// analyze_options.c    the command line
+/// analyze_options.c    the command line;   analyze_settings.h  what it hands on to ops
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c  who
 ///                      takes which step
@@ -25,6 +25,7 @@
 
 #include "analyze_array.h"
 #include "analyze_effect.h"
+#include "analyze_settings.h"
 #include <warptone/decompose.h>
 #include <warptone/device.h>
 #include <warptone/mel.h>
@@ -58,7 +59,7 @@ typedef struct analyze_options {
     bool keep_channels;
     int n_fft, hop, win_length, n_mels, n_mfcc, n_bins, bins_per_octave, n_chroma;
     double fmin_hz, fmax_hz, margin, bpm, top_db;
-    bool htk, backtrack;
+    bool htk, backtrack, no_center;
     double speed, steps; ///< of time_stretch and pitch_shift
     wt_stretch_mode vocoder;
     bool keep_formants;
@@ -74,6 +75,7 @@ typedef struct analyze_options {
     bool calibrated, fine; ///< pyin; tempi
     wt_nmf_solver solver;
     wt_nn_filter_config neighbours; ///< rows and columns are not looked at
+    analyze_settings ops;
     analyze_effect_options effect;
     analyze_format format;
     const char *extension; ///< of audio
@@ -173,7 +175,7 @@ struct analyze_feature {
     analyze_base base;
     analyze_of_row *finish; ///< of a gathered feature: from its row [n]; NULL of samples: compute
     const analyze_feature *of; ///< it is the slope of that one,
-    int order;                 ///< or that slope's
+    int order;                 ///< or that slope's, and so on
 };
 
 // ---- analyze_features.c
@@ -217,18 +219,22 @@ WT_CHECKED wt_status analyze_compute_feature(const analyze_feature *feature, con
 
 // ---- analyze_delta.c
 
-/// "chroma_delta", "chroma_delta2": the feature whose name stands before, differentiated. Free with
+/// "chroma_delta", "chroma_delta2" ...: the feature whose name stands before, differentiated. Free with
 /// analyze_slopes_free. Errors: WT_ERR_BAD_ARG: it is not one array of real numbers a frame.
 WT_CHECKED wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options);
 void analyze_slopes_free(analyze_options *options);
 /// In place of the arrays from `first` on.
-WT_CHECKED wt_status analyze_differentiate(const analyze_feature *slope, analyze_result *result, int first);
+WT_CHECKED wt_status analyze_differentiate(const analyze_options *options, const analyze_feature *slope,
+                                           analyze_result *result, int first);
+wt_delta_config analyze_delta_config(const analyze_options *options, int order);
 
 /// Frequency at the middle of row k; NaN where rows are no frequencies.
 double analyze_row_hz(const analyze_options *options, int rate_hz, const analyze_array *array, int64_t k);
 int analyze_n_fft(const analyze_options *options);
 int analyze_hop(const analyze_options *options);
-int64_t analyze_frames(const analyze_options *options, int64_t n); ///< of `n` samples, centred
+int64_t analyze_frames(const analyze_options *options, int64_t n); ///< of `n` samples
+/// Those of onset strength and of constant-Q transforms, which are centred always.
+int64_t analyze_centred_frames(const analyze_options *options, int64_t n);
 wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz);
 
 #ifdef __cplusplus

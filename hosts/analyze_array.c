@@ -212,6 +212,15 @@ static double of_mel(double mel, bool htk)
     return mel < 15 ? mel * 200 / 3 : 1000 * exp((mel - 15) * log(6.4) / 27);
 }
 
+/// Of nsgt without a tuning, of vqt by its intervals.
+static double row_of_cqt(const analyze_options *o, const analyze_array *array, double fmin, int64_t k)
+{
+    const int n = strcmp(array->name, "vqt") ? 0 : o->ops.n_intervals;
+    const int steps = n ? n : o->bins_per_octave ? o->bins_per_octave : 12;
+    const double tuned = strcmp(array->name, "nsgt") ? fmin * exp2(o->ops.cqt.tuning / steps) : fmin;
+    return n ? tuned * ldexp(o->ops.intervals[k % n], (int)(k / n)) : tuned * exp2((double)k / steps);
+}
+
 double analyze_row_hz(const analyze_options *options, int rate_hz, const analyze_array *array, int64_t k)
 {
     const wt_mel_bank_config bank = analyze_bank(options, rate_hz);
@@ -225,7 +234,7 @@ double analyze_row_hz(const analyze_options *options, int rate_hz, const analyze
     case ANALYZE_ROWS_MEL:
         return of_mel(low + (high - low) * (double)(k + 1) / (n + 1), bank.htk);
     case ANALYZE_ROWS_CQT:
-        return fmin * exp2((double)k / (options->bins_per_octave ? options->bins_per_octave : 12));
+        return row_of_cqt(options, array, fmin, k);
     default:
         return NAN;
     }

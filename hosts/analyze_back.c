@@ -138,11 +138,13 @@ wt_status analyze_gpu_icqt(const analyze_batch *b, analyze_result *parts)
     return status ? status : give_samples(b, pcm, &analyze_like.icqt, parts);
 }
 
-// ---- the one with an inverse: slice s begins at (s - 1) HALF, two determine the half that they share
+// ---- the one with an inverse: two slices determine the half that they share
 
-enum { HALF = 32768 };
-
-static int64_t n_halves(int64_t n) { return (n + HALF - 1) / HALF; }
+static int64_t n_halves(const analyze_options *o, int64_t n)
+{
+    const int half = analyze_half_slice(o);
+    return (n + half - 1) / half;
+}
 
 wt_status analyze_insgt_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
@@ -153,8 +155,8 @@ wt_status analyze_insgt_of(const analyze_signal *s, const float *pcm, int64_t n,
     if (status) return status;
     float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
     status = points ? analyze_add(r, &analyze_like.insgt, 1, n, &out)
-                    : wt_fail(WT_ERR_NO_MEMORY, "insgt: slices of %d samples", 2 * HALF);
-    for (int64_t at = 0; at < n_halves(n) && !status; at++) {
+                    : wt_fail(WT_ERR_NO_MEMORY, "insgt: slices of %d samples", config.slice);
+    for (int64_t at = 0; at < n_halves(s->options, n) && !status; at++) {
         status = wt_nsgt_forward(nsgt, pcm, n, at, points);
         if (!status) status = wt_nsgt_inverse(nsgt, points, n, at, out);
     }
@@ -177,7 +179,7 @@ wt_status analyze_gpu_insgt(const analyze_batch *b, analyze_result *parts)
 {
     enum { MOST = 4 }; // halves at a time
     const analyze_place *p = b->signal.place;
-    const int64_t n = b->signal.n, all = n_halves(n), halves = all < MOST ? all : MOST;
+    const int64_t n = b->signal.n, all = n_halves(b->signal.options, n), halves = all < MOST ? all : MOST;
     void *nsgt;
     wt_buffer *points = NULL, *pcm = NULL;
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_slices, destroy_slices}, (int)halves + 1, &nsgt);

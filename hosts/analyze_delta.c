@@ -1,4 +1,4 @@
-// Slopes of other features over nine frames, by name: "chroma_delta", "chroma_delta2". They are made of the feature's
+// Slopes of other features, by name: "chroma_delta", "chroma_delta2" and so on. They are made of the feature's
 // array on the calling thread, wherever that was made.
 
 #include "analyze.h"
@@ -7,7 +7,19 @@
 #include <string.h>
 #include <warptone/delta.h>
 
-enum { WIDTH = 9 };
+static int width_of(const analyze_options *o) { return o->ops.delta.width ? o->ops.delta.width : 9; }
+
+wt_delta_config analyze_delta_config(const analyze_options *o, int order)
+{
+    wt_delta_config config = o->ops.delta;
+    config.order = order;
+    return config;
+}
+
+int64_t analyze_delta_reach(const analyze_signal *s)
+{
+    return width_of(s->options) / 2 * (int64_t)analyze_hop(s->options);
+}
 
 wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options)
 {
@@ -33,20 +45,21 @@ void analyze_slopes_free(analyze_options *options)
     options->n_slopes = 0;
 }
 
-wt_status analyze_differentiate(const analyze_feature *slope, analyze_result *result, int first)
+wt_status analyze_differentiate(const analyze_options *o, const analyze_feature *slope, analyze_result *result,
+                                int first)
 {
+    const wt_delta_config config = analyze_delta_config(o, slope->order);
     for (int k = first; k < result->n_arrays; k++) {
         analyze_array *a = &result->arrays[k];
         const int64_t n = analyze_n_columns(a);
-        if (n < WIDTH)
-            return wt_fail(WT_ERR_BAD_ARG, "%s: %lld frames, want %d or more", slope->name, (long long)n, WIDTH);
+        if (n < width_of(o) && config.mode == WT_DELTA_INTERP)
+            return wt_fail(WT_ERR_BAD_ARG, "%s: %lld frames, want %d or more", slope->name, (long long)n, width_of(o));
         void *out;
         size_t mapped;
         wt_status status =
             analyze_take(result->maps, sizeof(float) * (size_t)analyze_count(a), slope->name, &out, &mapped);
         if (status) return status;
-        status =
-            wt_delta_run(&(wt_delta_config){.width = WIDTH, .order = slope->order}, a->data, analyze_n_rows(a), n, out);
+        status = wt_delta_run(&config, a->data, analyze_n_rows(a), n, out);
         analyze_let_go(a->data, a->mapped);
         a->data = out, a->mapped = mapped, a->name = slope->name, a->unit = "";
         if (status) return status;

@@ -62,7 +62,8 @@ static wt_status design_bands(const analyze_signal *s, int n_taps, double *taps)
                            "more --taps",
                            2 * half * top);
     }
-    const wt_fir_bands_config config = {.n_taps = n_taps, .n_bands = n_bands, .edges = edges, .desired = desired};
+    const wt_fir_bands_config config = {.n_taps = n_taps, .n_bands = n_bands, .edges = edges, .desired = desired,
+                                         .weights = s->options->ops.n_weights ? s->options->ops.weights : NULL};
     return e->design == ANALYZE_FIR_EQUIRIPPLE ? wt_fir_design_equiripple(&config, taps)
                                                : wt_fir_design_least_squares(&config, taps);
 }
@@ -75,7 +76,10 @@ static wt_status design_window(const analyze_signal *s, int n_taps, double *taps
         &(wt_fir_window_config){.n_taps = n_taps,
                                 .cutoffs = cutoffs,
                                 .n_cutoffs = e->n_edges,
-                                .stop_zero = e->band == WT_HIGH_PASS || e->band == WT_BAND_PASS},
+                                .stop_zero = e->band == WT_HIGH_PASS || e->band == WT_BAND_PASS,
+                                .window = e->fir_window,
+                                .kaiser_beta = s->options->window.parameter,
+                                .no_scale = s->options->ops.no_scale},
         taps);
 }
 
@@ -98,7 +102,8 @@ wt_savgol_config analyze_savgol_config(const analyze_signal *s)
     const analyze_effect_options *e = &s->options->effect;
     return (wt_savgol_config){.n_taps = e->n_taps ? e->n_taps : 11,
                               .order = e->polynomial < 0 ? 3 : e->polynomial,
-                              .derivative = e->derivative};
+                              .derivative = e->derivative,
+                              .delta = e->spacing};
 }
 
 // ---- on the calling thread

@@ -33,7 +33,8 @@ typedef struct analyze_effect_options {
     int n_edges, order;
     double ripple_db, attenuation_db;
     analyze_fir_design design;
-    double transition_hz;
+    double transition_hz, spacing;      ///< spacing: of savgol
+    wt_fir_window_kind fir_window;
     int n_taps, polynomial, derivative; ///< of fir and savgol
     double coefficient;                 ///< of both emphases
     const char *impulse, *playback;     ///< files of convolve and echo_cancel

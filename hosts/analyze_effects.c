@@ -17,6 +17,9 @@ static wt_pitch_shift_config shift_config(const analyze_signal *s, int64_t n, in
     const analyze_options *o = s->options;
     return (wt_pitch_shift_config){.rate_hz = s->rate_hz,
                                    .n_steps = o->steps,
+                                   .bins_per_octave = o->bins_per_octave,
+                                   .scale = o->ops.shift.scale,
+                                   .formant_order = o->ops.shift.formant_order,
                                    .mode = o->vocoder,
                                    .n_fft = o->n_fft,
                                    .hop = o->hop,

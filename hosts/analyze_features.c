@@ -20,8 +20,8 @@ static const analyze_feature features[] = {
     {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES, analyze_logmel, analyze_gpu_logmel, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"whisper", "log-mel as Whisper's front end has it [n_mels][frames]", ANALYZE_GATHERED, analyze_whisper, analyze_gpu_whisper, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_whisper_of},
     {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
-    {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND},
-    {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"mfcc_delta", "their slopes: --delta-width", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND, .reach = analyze_delta_reach},
+    {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND, .reach = analyze_delta_reach},
     {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .in_order = true},
     {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
@@ -32,7 +32,7 @@ static const analyze_feature features[] = {
     {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
-    {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
+    {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known, .above_zero = true},
     {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2, .audio = true},
     {"residual", "what those two leave when --margin is above 1", ANALYZE_TILES, analyze_residual, analyze_gpu_residual, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .audio = true},
     {"hpss_masks", "how much of each bin is theirs: harmonic_mask, percussive_mask", ANALYZE_TILES, analyze_hpss_masks, analyze_gpu_hpss_masks, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2},
@@ -63,21 +63,21 @@ static const analyze_feature features[] = {
     {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_TILES, analyze_reassigned, analyze_gpu_reassigned, .context = ANALYZE_CONTEXT, .n_arrays = 3},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true, .above_zero = true},
     {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of, .above_zero = true},
-    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
-    {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
-    {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
+    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET, .reach = analyze_onset_reach},
+    {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of, .reach = analyze_onset_reach},
+    {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of, .reach = analyze_onset_reach},
     {"tempos", "a tempo of each frame in BPM [frames]", ANALYZE_TILES, analyze_tempos, analyze_gpu_tempos, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempos_reach},
-    {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
-    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
-    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_TILES, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
-    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_TILES, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .context = 200},
-    {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
+    {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of, .reach = analyze_onset_reach},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempogram_reach},
+    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_TILES, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempogram_reach},
+    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_TILES, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempogram_reach},
+    {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of, .reach = analyze_onset_reach},
     {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
-    {"rolloff", "frequency below which 85 % of a spectrum lies", ANALYZE_TILES, analyze_rolloff, analyze_gpu_rolloff, .any_length = true},
+    {"rolloff", "frequency below which 85 % of a spectrum lies: --roll-percent", ANALYZE_TILES, analyze_rolloff, analyze_gpu_rolloff, .any_length = true},
     {"flatness", "1 of white noise, 0 of a tone", ANALYZE_TILES, analyze_flatness, analyze_gpu_flatness, .any_length = true},
-    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_TILES, analyze_contrast, analyze_gpu_contrast, .needs = ANALYZE_NEED_CONTRAST},
-    {"poly", "slope and height of a line through the spectra [2][frames]", ANALYZE_TILES, analyze_poly, analyze_gpu_poly, .any_length = true},
+    {"contrast", "peaks over valleys of octaves in dB [n_bands + 1][frames]", ANALYZE_TILES, analyze_contrast, analyze_gpu_contrast, .needs = ANALYZE_NEED_CONTRAST, .above_zero = true},
+    {"poly", "slope and height of a line through the spectra [poly_order + 1][frames]", ANALYZE_TILES, analyze_poly, analyze_gpu_poly, .any_length = true},
     {"flux", "what the bins gain from frame to frame", ANALYZE_TILES, analyze_flux, analyze_gpu_flux, .any_length = true},
     {"rms", "root mean square of the samples [frames]", ANALYZE_TILES, analyze_rms, analyze_gpu_rms, .any_length = true},
     {"energy", "mean square of the samples [frames]", ANALYZE_TILES, analyze_energy, analyze_gpu_energy, .any_length = true},
@@ -151,7 +151,7 @@ const analyze_feature *analyze_feature_of_base(analyze_base base)
     static const analyze_feature rows[ANALYZE_BASES] = {
         [ANALYZE_BASE_ONSET] = {.compute = analyze_onset_strength, .on_gpu = analyze_gpu_onset_strength},
         [ANALYZE_BASE_BEAT] = {.compute = analyze_beat_strength, .on_gpu = analyze_gpu_beat_strength},
-        [ANALYZE_BASE_RMS] = {.compute = analyze_rms, .on_gpu = analyze_gpu_rms},
+        [ANALYZE_BASE_RMS] = {.compute = analyze_centred_rms, .on_gpu = analyze_gpu_centred_rms},
         [ANALYZE_BASE_SPEECH] = {.compute = analyze_speech, .on_gpu = analyze_gpu_speech},
     };
     return rows[base].compute ? &rows[base] : NULL;
@@ -164,9 +164,20 @@ static const analyze_feature *named(const char *name, size_t length)
     return NULL;
 }
 
+/// What NAME_delta, NAME_delta2 .. NAME_delta9 is the slope of; NULL: it is none.
+static const analyze_feature *slope_of(const char *name, int *order)
+{
+    static const char tail[] = "_delta";
+    const size_t length = strlen(name);
+    const bool digit = length && name[length - 1] >= '2' && name[length - 1] <= '9';
+    const size_t end = length - digit, n_tail = sizeof tail - 1;
+    *order = digit ? name[length - 1] - '0' : 1;
+    if (end <= n_tail || memcmp(name + end - n_tail, tail, n_tail) != 0) return NULL;
+    return named(name, end - n_tail);
+}
+
 static wt_status add_feature(const char *name, analyze_options *options)
 {
-    static const char *const slopes[] = {"_delta", "_delta2"};
     const char *names[N_FEATURES];
     const size_t length = strlen(name);
     for (int k = 0; k < N_FEATURES; k++) names[k] = features[k].name;
@@ -174,13 +185,9 @@ static wt_status add_feature(const char *name, analyze_options *options)
         if (!strcmp(options->features[k]->name, name))
             return wt_fail(WT_ERR_BAD_ARG, "feature \"%s\" is named twice", name);
     const analyze_feature *feature = named(name, length);
-    for (int k = 0; k < 2 && !feature; k++) {
-        const size_t tail = strlen(slopes[k]);
-        const analyze_feature *of = length > tail && !strcmp(name + length - tail, slopes[k])
-                                        ? named(name, length - tail)
-                                        : NULL;
-        if (of) return analyze_slope_of(name, of, k + 1, options);
-    }
+    int order;
+    const analyze_feature *of = feature ? NULL : slope_of(name, &order);
+    if (of) return analyze_slope_of(name, of, order, options);
     if (!feature)
         return wt_fail(WT_ERR_BAD_ARG, "unknown feature \"%s\"; the nearest is \"%s\"", name,
                        wt_nearest_name(name, names, N_FEATURES));
@@ -288,7 +295,7 @@ wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_
                        : channels == 1 || made->tiles == ANALYZE_OF_FILE
                            ? made->compute(signal, result)
                            : compute_channels(made, signal, channels, result);
-    return status || !feature->of ? status : analyze_differentiate(feature, result, first);
+    return status || !feature->of ? status : analyze_differentiate(signal->options, feature, result, first);
 }
 
 wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result)

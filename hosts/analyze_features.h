@@ -14,6 +14,7 @@
 #include <warptone/pcen.h>
 #include <warptone/pitch.h>
 #include <warptone/silence.h>
+#include <warptone/spectral.h>
 #include <warptone/tempo.h>
 #include <warptone/tuning.h>
 #include <warptone/vad.h>
@@ -30,6 +31,7 @@ analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, ana
     analyze_precise_mel, analyze_frames_of_magnitudes, analyze_frames_of_powers, analyze_power, analyze_phase,
     analyze_spectrogram_db, analyze_bins_db, analyze_fft, analyze_autocorrelation;
 analyze_of_row analyze_whisper_of, analyze_tuning_known;
+analyze_reach analyze_delta_reach;
 analyze_there analyze_gpu_power, analyze_gpu_phase, analyze_gpu_spectrogram_db, analyze_gpu_bins_db, analyze_gpu_fft,
     analyze_gpu_autocorrelation, analyze_gpu_stft, analyze_gpu_spectrogram, analyze_gpu_frames_of_magnitudes,
     analyze_gpu_frames_of_powers, analyze_gpu_mel, analyze_gpu_bands, analyze_gpu_precise_mel, analyze_gpu_logmel,
@@ -65,17 +67,19 @@ analyze_of_row analyze_pyin_of, analyze_onsets_of, analyze_tempo_of, analyze_bea
 analyze_there analyze_gpu_yin, analyze_gpu_pyin, analyze_gpu_onset_strength, analyze_gpu_beat_strength,
     analyze_gpu_onsets, analyze_gpu_tempo, analyze_gpu_tempos, analyze_gpu_beats, analyze_gpu_tempogram,
     analyze_gpu_plp, analyze_gpu_fourier_tempogram, analyze_gpu_tempo_ratios;
-analyze_reach analyze_tempos_reach;
+analyze_reach analyze_tempos_reach, analyze_tempogram_reach, analyze_onset_reach;
 
 // ---- shape of spectra, level, silence: analyze_level.c; analyze_gpu_level.c
 
 analyze_here analyze_contrast_parts, analyze_speech, analyze_centroid, analyze_bandwidth, analyze_rolloff,
-    analyze_flatness, analyze_contrast, analyze_poly, analyze_flux, analyze_rms, analyze_energy, analyze_zcr,
+    analyze_flatness, analyze_contrast, analyze_poly, analyze_flux, analyze_rms, analyze_centred_rms,
+    analyze_energy, analyze_zcr,
     analyze_trim, analyze_split, analyze_vad;
 analyze_of_row analyze_trim_of, analyze_split_of, analyze_vad_of;
 analyze_there analyze_gpu_loudness, analyze_gpu_centroid, analyze_gpu_bandwidth, analyze_gpu_rolloff,
     analyze_gpu_flatness, analyze_gpu_contrast, analyze_gpu_contrast_parts, analyze_gpu_poly, analyze_gpu_flux,
-    analyze_gpu_rms, analyze_gpu_energy, analyze_gpu_zcr, analyze_gpu_trim, analyze_gpu_split, analyze_gpu_speech,
+    analyze_gpu_rms, analyze_gpu_centred_rms, analyze_gpu_energy, analyze_gpu_zcr, analyze_gpu_trim, analyze_gpu_split,
+    analyze_gpu_speech,
     analyze_gpu_vad;
 
 // ---- stretched, shifted: analyze_effects.c
@@ -104,30 +108,45 @@ WT_CHECKED wt_status analyze_mel_on_gpu(const analyze_batch *batch, analyze_mel_
 WT_CHECKED wt_status analyze_check_whisper(const analyze_signal *s);
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
-/// Keep the last array's decibels within 80 of the whole signal's largest; NULL = of its own.
-void analyze_limit(analyze_result *r, const float *largest_db);
+/// Decibels as the options have them; without a limit those of a value.
+wt_db_config analyze_db_config(const analyze_options *options, bool limited);
+/// Keep the last array's decibels, which have no limit, within that of the whole signal's largest; NULL = of its own.
+void analyze_limit(const analyze_options *options, analyze_result *r, const float *largest_db);
 /// On a GPU frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for later.
 bool analyze_limits_later(const analyze_batch *batch);
 /// In place of the last array, of decibels and of coefficients.
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
-wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
+wt_status analyze_delta_of_mfcc(const analyze_options *options, analyze_result *r, int order);
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
 wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
+wt_cqt_config analyze_vqt_config(const analyze_signal *s);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);
 wt_chroma_config analyze_chroma_config(const analyze_signal *s);
+wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_norm otherwise);
+/// `bins_per_octave` 0: of the feature itself, by its options; else of what chromas are tuned by.
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
+int analyze_half_slice(const analyze_options *options); ///< of nsgt: slice s begins at (s - 1) of them
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
 wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);
+wt_beat_config analyze_beat_config(const analyze_signal *s);
+wt_plp_config analyze_plp_config(const analyze_signal *s);
+wt_peak_config analyze_peak_config(const analyze_signal *s);
+wt_yin_config analyze_yin_config(const analyze_signal *s);
+wt_pyin_config analyze_pyin_config(const analyze_signal *s);
+wt_tempogram_config analyze_tempogram_config(const analyze_options *options);
+wt_loudness_config analyze_loudness_config(const analyze_options *options, int rate_hz, int channels);
+wt_spectral_config analyze_shape_config(const analyze_signal *s, wt_spectral_kind kind, int64_t n_frames);
 wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voiced, const float *probability, int64_t n);
 wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
 wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *values);
 wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count);
-wt_level_config analyze_level_config(const analyze_signal *s);
+/// `centred`: as those of trim and split are always.
+wt_level_config analyze_level_config(const analyze_signal *s, bool centred);
 /// In place of the last array, of peaks and valleys, 80 dB deep of the whole signal's.
 void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole);
 /// pcen's state, made when it is not there.

@@ -37,7 +37,7 @@ static wt_status add_decibels(const analyze_signal *s, analyze_result *r, bool l
 {
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, WT_STFT_POWER, true, &x);
-    const wt_db_config config = {.no_top = !limited};
+    const wt_db_config config = analyze_db_config(s->options, limited);
     if (!status) status = wt_db_from_power(&config, x.values, x.n_frames * x.bins, x.values);
     if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram_db, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
@@ -49,7 +49,7 @@ wt_status analyze_bins_db(const analyze_signal *s, analyze_result *r) { return a
 wt_status analyze_spectrogram_db(const analyze_signal *s, analyze_result *r)
 {
     wt_status status = add_decibels(s, r, !s->whole);
-    if (!status && s->whole) analyze_limit(r, &s->whole->bin_db);
+    if (!status && s->whole) analyze_limit(s->options, r, &s->whole->bin_db);
     return status;
 }
 
@@ -129,7 +129,8 @@ wt_status analyze_gpu_phase(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_db(const analyze_batch *b, int no_top, void **plan)
 {
-    return wt_db_create(b->signal.place->device, &(wt_db_config){.no_top = no_top}, false, b->n_signals,
+    const wt_db_config config = analyze_db_config(b->signal.options, !no_top);
+    return wt_db_create(b->signal.place->device, &config, false, b->n_signals,
                         analyze_frames(b->signal.options, b->signal.n) * bins_of(b), (wt_db **)plan);
 }
 
@@ -156,7 +157,7 @@ wt_status analyze_gpu_spectrogram_db(const analyze_batch *b, analyze_result *par
     const bool later = analyze_limits_later(b);
     wt_status status = decibels_on_gpu(b, parts, !later);
     for (int k = 0; k < b->n_used && later && !status; k++)
-        analyze_limit(&parts[k], b->whole ? &b->whole[k].bin_db : NULL);
+        analyze_limit(b->signal.options, &parts[k], b->whole ? &b->whole[k].bin_db : NULL);
     return status;
 }
 

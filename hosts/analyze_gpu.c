@@ -238,7 +238,8 @@ static wt_status make_feature(analyze_batch *b, const analyze_feature *feature, 
 static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
     wt_status status = make_feature(b, feature->of ? feature->of : feature, parts);
-    for (int k = 0; k < b->n_used && feature->of && !status; k++) status = analyze_differentiate(feature, &parts[k], 0);
+    for (int k = 0; k < b->n_used && feature->of && !status; k++)
+        status = analyze_differentiate(b->signal.options, feature, &parts[k], 0);
     return status;
 }
 
@@ -275,7 +276,7 @@ int64_t analyze_shared_length(int64_t n)
 
 bool analyze_any_length(const analyze_options *options)
 {
-    if (options->padding != WT_STFT_PAD_ZERO) return false; // silence that follows is no other padding
+    if (options->padding != WT_STFT_PAD_ZERO || options->no_center) return false; // silence that follows is no padding
     for (int k = 0; k < options->n_features; k++)
         if (!options->features[k]->any_length) return false;
     return true;
@@ -322,7 +323,7 @@ wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_fea
     analyze_batch b;
     wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
     if (!status) status = analyze_compute_batch(feature->of ? feature->of : feature, &b, result);
-    if (!status && feature->of) status = analyze_differentiate(feature, result, 0);
+    if (!status && feature->of) status = analyze_differentiate(signal->options, feature, result, 0);
     if (!status) return WT_OK;
     analyze_result_free(result);
     const wt_status waited = wt_stream_synchronize(signal->place->stream);

@@ -9,11 +9,9 @@
 
 static wt_status make_shape(const analyze_batch *b, int kind, void **plan)
 {
-    const wt_spectral_config config = {
-        .kind = (wt_spectral_kind)kind,
-        .shape = {b->signal.rate_hz, analyze_n_fft(b->signal.options), analyze_frames(b->signal.options, b->signal.n)},
-        .n_signals = b->n_signals,
-        .order = 1}; // of the polynomial
+    wt_spectral_config config = analyze_shape_config(&b->signal, (wt_spectral_kind)kind,
+                                                     analyze_frames(b->signal.options, b->signal.n));
+    config.n_signals = b->n_signals;
     return wt_spectral_create(b->signal.place->device, &config, (wt_spectral **)plan);
 }
 
@@ -67,7 +65,8 @@ wt_status analyze_gpu_contrast_parts(const analyze_batch *b, analyze_result *par
 
 wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts)
 {
-    if (!b->whole) return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
+    if (!b->whole || b->signal.options->ops.shape.contrast.linear)
+        return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
     wt_status status = analyze_gpu_contrast_parts(b, parts);
     for (int k = 0; k < b->n_used && !status; k++) analyze_contrast_of_parts(&parts[k], b->whole + k);
     return status;
@@ -85,10 +84,12 @@ wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts)
 
 // ---- samples
 
+enum { CENTRED = 8 }; // beside a wt_level_kind
+
 static wt_status make_level(const analyze_batch *b, int kind, void **plan)
 {
-    const wt_level_plan_config config = {.kind = (wt_level_kind)kind,
-                                         .level = analyze_level_config(&b->signal),
+    const wt_level_plan_config config = {.kind = (wt_level_kind)(kind & ~CENTRED),
+                                         .level = analyze_level_config(&b->signal, kind & CENTRED),
                                          .n_samples = b->signal.n,
                                          .n_signals = b->n_signals};
     return wt_level_plan_create(b->signal.place->device, &config, (wt_level_plan **)plan);
@@ -96,15 +97,15 @@ static wt_status make_level(const analyze_batch *b, int kind, void **plan)
 
 static void destroy_level(void *plan) { wt_level_plan_destroy(plan); }
 
-static wt_status add_level(const analyze_batch *b, analyze_result *parts, const analyze_array *like, wt_level_kind kind)
+static wt_status add_level(const analyze_batch *b, analyze_result *parts, const analyze_array *like, int kind)
 {
     void *plan;
     const void *data;
     wt_buffer *out = NULL;
-    const wt_level_config config = analyze_level_config(&b->signal);
+    const wt_level_config config = analyze_level_config(&b->signal, kind & CENTRED);
     const int64_t n = wt_level_frames(&config, b->signal.n);
     const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_level, destroy_level}, (int)kind, &plan);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_level, destroy_level}, kind, &plan);
     if (!status) status = analyze_room(b, 0, bytes, &out);
     if (!status) status = wt_level_plan_enqueue(plan, b->signal.place->stream, b->signal.place->pcm, 0, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
@@ -114,6 +115,11 @@ static wt_status add_level(const analyze_batch *b, analyze_result *parts, const 
 wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts)
 {
     return add_level(b, parts, &analyze_like.rms, WT_LEVEL_RMS);
+}
+
+wt_status analyze_gpu_centred_rms(const analyze_batch *b, analyze_result *parts)
+{
+    return add_level(b, parts, &analyze_like.rms, WT_LEVEL_RMS | CENTRED);
 }
 
 wt_status analyze_gpu_energy(const analyze_batch *b, analyze_result *parts)
@@ -128,7 +134,7 @@ wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_silence(const analyze_batch *b, int trim, void **plan)
 {
-    const wt_silence_config config = {.level = analyze_level_config(&b->signal),
+    const wt_silence_config config = {.level = analyze_level_config(&b->signal, true),
                                       .top_db = b->signal.options->top_db,
                                       .trim = trim,
                                       .n_samples = b->signal.n,
@@ -225,7 +231,8 @@ wt_status analyze_gpu_vad(const analyze_batch *b, analyze_result *parts)
 static wt_status make_loudness(const analyze_batch *b, int n_files, void **plan)
 {
     const analyze_packed *f = &b->packed;
-    const wt_loudness_batch_config config = {{.rate_hz = f->rate_hz, .channels = f->channels}, f->n, n_files};
+    const wt_loudness_batch_config config = {analyze_loudness_config(b->signal.options, f->rate_hz, f->channels), f->n,
+                                             n_files};
     return wt_loudness_batch_create(b->signal.place->device, &config, (wt_loudness_batch **)plan);
 }
 

@@ -8,17 +8,12 @@ enum { ROOM_ENVELOPE, ROOM_OUT, ROOM_TEMPI, ROOM_RATIOS };
 
 // ---- pitch
 
-static wt_pitch_frames frames_of(const analyze_batch *b)
-{
-    wt_pitch_frames frames = analyze_pitch_frames(&b->signal);
-    frames.n_signals = b->n_signals;
-    return frames;
-}
-
 static wt_status make_yin(const analyze_batch *b, int variant, void **plan)
 {
+    wt_yin_config config = analyze_yin_config(&b->signal);
     (void)variant;
-    return wt_yin_create(b->signal.place->device, &(wt_yin_config){.frames = frames_of(b)}, (wt_yin **)plan);
+    config.frames.n_signals = b->n_signals;
+    return wt_yin_create(b->signal.place->device, &config, (wt_yin **)plan);
 }
 
 static void destroy_yin(void *plan) { wt_yin_destroy(plan); }
@@ -40,8 +35,9 @@ wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_pyin(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_pyin_config config = {.frames = frames_of(b), .calibrated = b->signal.options->calibrated};
+    wt_pyin_config config = analyze_pyin_config(&b->signal);
     (void)variant;
+    config.frames.n_signals = b->n_signals;
     return wt_pyin_create(b->signal.place->device, &config, (wt_pyin **)plan);
 }
 
@@ -137,10 +133,11 @@ wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *part
 
 static wt_status make_onsets(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_onsets_config config = {.peaks = wt_onset_peaks(b->signal.rate_hz, analyze_hop(b->signal.options)),
-                                     .n_frames = analyze_frames(b->signal.options, b->signal.n),
+    const wt_onsets_config config = {.peaks = analyze_peak_config(&b->signal),
+                                     .n_frames = analyze_centred_frames(b->signal.options, b->signal.n),
                                      .n_signals = b->n_signals,
-                                     .backtrack = b->signal.options->backtrack};
+                                     .backtrack = b->signal.options->backtrack,
+                                     .plain = b->signal.options->ops.no_normalize};
     (void)variant;
     return wt_onsets_create(b->signal.place->device, &config, (wt_onsets **)plan);
 }
@@ -172,7 +169,7 @@ static wt_status make_tempo(const analyze_batch *b, int variant, void **plan)
 {
     wt_tempo_config config = analyze_tempo_config(&b->signal);
     (void)variant;
-    config.n_frames = analyze_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
+    config.n_frames = analyze_centred_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_tempo_create(b->signal.place->device, &config, (wt_tempo **)plan);
 }
 
@@ -197,11 +194,9 @@ wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_beat(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_beat_config config = {.tempo = analyze_tempo_config(&b->signal),
-                                   .bpm = b->signal.options->bpm,
-                                   .max_frames = analyze_frames(b->signal.options, b->signal.n),
-                                   .n_signals = b->n_signals};
+    wt_beat_config config = analyze_beat_config(&b->signal);
     (void)variant;
+    config.max_frames = analyze_centred_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_beat_create(b->signal.place->device, &config, (wt_beat **)plan);
 }
 
@@ -230,19 +225,19 @@ wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts)
     return status;
 }
 
-enum { LAGS = 384 };
+static int lags_of(const analyze_batch *b) { return analyze_tempogram_config(b->signal.options).win_length; }
 
 static wt_status make_tempogram(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_tempogram_config config = {
-        .win_length = LAGS, .n_frames = analyze_frames(b->signal.options, b->signal.n), .n_signals = b->n_signals};
+    wt_tempogram_config config = analyze_tempogram_config(b->signal.options);
     (void)variant;
+    config.n_frames = analyze_centred_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_tempogram_create(b->signal.place->device, &config, (wt_tempogram **)plan);
 }
 
 static void destroy_tempogram(void *plan) { wt_tempogram_destroy(plan); }
 
-/// The tempograms of onset strength that is in place: [n_signals][n_rows][LAGS].
+/// The tempograms of onset strength that is in place: [n_signals][n_rows][lags].
 static wt_status tempograms(const analyze_batch *b, const wt_buffer *envelope, int64_t n, wt_buffer **rows,
                             int64_t *n_rows)
 {
@@ -250,7 +245,8 @@ static wt_status tempograms(const analyze_batch *b, const wt_buffer *envelope, i
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_tempogram, destroy_tempogram}, 0, &tempogram);
     if (status) return status;
     *n_rows = wt_tempogram_rows(tempogram, n);
-    status = analyze_room(b, ROOM_OUT, sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)*n_rows, rows);
+    const size_t bytes = sizeof(float) * (size_t)lags_of(b) * (size_t)b->n_signals * (size_t)*n_rows;
+    status = analyze_room(b, ROOM_OUT, bytes, rows);
     return status ? status : wt_tempogram_enqueue(tempogram, b->signal.place->stream, envelope, 0, *rows, 0);
 }
 
@@ -262,14 +258,15 @@ wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts)
     wt_status status = strength(b, false, &envelope, &n);
     if (!status) status = tempograms(b, envelope, n, &rows, &n_rows);
     if (!status)
-        status = analyze_fetch(b, rows, sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)n_rows, &data);
-    return status ? status : analyze_give(b, parts, &analyze_like.tempogram, data, LAGS, n_rows, true);
+        status = analyze_fetch(b, rows, sizeof(float) * (size_t)lags_of(b) * (size_t)b->n_signals * (size_t)n_rows,
+                               &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.tempogram, data, lags_of(b), n_rows, true);
 }
 
 static wt_status make_fourier(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_stft_plan_config config = {.stft = {.n_fft = LAGS, .hop = 1},
-                                        .n_samples = analyze_frames(b->signal.options, b->signal.n),
+    const wt_stft_plan_config config = {.stft = {.n_fft = lags_of(b), .hop = 1},
+                                        .n_samples = analyze_centred_frames(b->signal.options, b->signal.n),
                                         .n_signals = b->n_signals};
     (void)variant;
     return wt_stft_plan_create(b->signal.place->device, &config, (wt_stft_plan **)plan);
@@ -279,7 +276,7 @@ static void destroy_fourier(void *plan) { wt_stft_plan_destroy(plan); }
 
 wt_status analyze_gpu_fourier_tempogram(const analyze_batch *b, analyze_result *parts)
 {
-    enum { BINS = LAGS / 2 + 1 };
+    const int bins = lags_of(b) / 2 + 1;
     wt_buffer *envelope, *rows = NULL;
     int64_t n = 0;
     void *fourier;
@@ -287,20 +284,20 @@ wt_status analyze_gpu_fourier_tempogram(const analyze_batch *b, analyze_result *
     wt_status status = strength(b, false, &envelope, &n);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_fourier, destroy_fourier}, 0, &fourier);
     const int64_t n_rows = status ? 0 : wt_stft_plan_frames(fourier);
-    const size_t bytes = 2 * sizeof(float) * BINS * (size_t)b->n_signals * (size_t)n_rows;
+    const size_t bytes = 2 * sizeof(float) * (size_t)bins * (size_t)b->n_signals * (size_t)n_rows;
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &rows);
     if (!status) status = wt_stft_plan_forward(fourier, b->signal.place->stream, envelope, 0, rows, 0);
     if (!status) status = analyze_fetch(b, rows, bytes, &data);
-    return status ? status : analyze_give(b, parts, &analyze_like.fourier_tempogram, data, BINS, n_rows, true);
+    return status ? status : analyze_give(b, parts, &analyze_like.fourier_tempogram, data, bins, n_rows, true);
 }
 
 /// A tempo a frame, `as_tempogram`: of as many lags.
 static wt_status make_tempi(const analyze_batch *b, int as_tempogram, void **plan)
 {
     wt_tempo_config config = analyze_tempo_config(&b->signal);
-    if (as_tempogram) config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // whichever way it rounds
+    if (as_tempogram) config.ac_size_s = (lags_of(b) + 0.5) * config.hop / config.rate_hz; // whichever way it rounds
     config.frames = true;
-    config.n_frames = analyze_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
+    config.n_frames = analyze_centred_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_tempo_create(b->signal.place->device, &config, (wt_tempo **)plan);
 }
 
@@ -325,9 +322,9 @@ static wt_status make_ratios(const analyze_batch *b, int variant, void **plan)
 {
     const wt_tempo_ratios_config config = {.rate_hz = b->signal.rate_hz,
                                            .hop = analyze_hop(b->signal.options),
-                                           .win_length = LAGS,
+                                           .win_length = lags_of(b),
                                            .n_rows =
-                                               b->n_signals * analyze_frames(b->signal.options, b->signal.n)};
+                                               b->n_signals * analyze_centred_frames(b->signal.options, b->signal.n)};
     (void)variant;
     return wt_tempo_ratios_create(b->signal.place->device, &config, (wt_tempo_ratios **)plan);
 }
@@ -356,11 +353,9 @@ wt_status analyze_gpu_tempo_ratios(const analyze_batch *b, analyze_result *parts
 
 static wt_status make_plp(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_plp_config config = {.rate_hz = b->signal.rate_hz,
-                                  .hop = analyze_hop(b->signal.options),
-                                  .max_frames = analyze_frames(b->signal.options, b->signal.n),
-                                  .n_signals = b->n_signals};
+    wt_plp_config config = analyze_plp_config(&b->signal);
     (void)variant;
+    config.max_frames = analyze_centred_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
     return wt_plp_create(b->signal.place->device, &config, (wt_plp **)plan);
 }
 

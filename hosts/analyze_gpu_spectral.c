@@ -186,7 +186,7 @@ wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts)
 {
     if (!analyze_limits_later(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
     wt_status status = analyze_gpu_bands(b, parts);
-    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->whole ? &b->whole[k].band_db : NULL);
+    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(b->signal.options, &parts[k], b->whole ? &b->whole[k].band_db : NULL);
     return status;
 }
 
@@ -223,7 +223,7 @@ wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts)
 static wt_status add_delta(const analyze_batch *b, analyze_result *parts, int order)
 {
     wt_status status = analyze_gpu_mfcc(b, parts);
-    for (int k = 0; k < b->n_used && !status; k++) status = analyze_delta_of_mfcc(&parts[k], order);
+    for (int k = 0; k < b->n_used && !status; k++) status = analyze_delta_of_mfcc(b->signal.options, &parts[k], order);
     return status;
 }
 
@@ -242,8 +242,8 @@ static void destroy_pcen(void *plan) { wt_pcen_destroy(plan); }
 
 /// A tile's own columns, from where the tile before ended: as analyze_pcen has it. The state that is left behind is
 /// fetched once the columns are given, so that a tile can be begun again.
-static wt_status pcen_of_tiles(const analyze_batch *b, wt_pcen *pcen, wt_buffer *bands, const wt_mel *mel,
-                               analyze_result *parts)
+static wt_status pcen_of_tiles(const analyze_batch *b, wt_pcen *pcen, const wt_buffer *bands, const wt_mel *mel,
+                               wt_buffer *out, analyze_result *parts)
 {
     const size_t row = sizeof(double) * (size_t)wt_mel_bands(mel);
     const analyze_whole *first = b->whole;
@@ -259,8 +259,8 @@ static wt_status pcen_of_tiles(const analyze_batch *b, wt_pcen *pcen, wt_buffer 
         if (!status && part.continued)
             status = wt_stream_upload(stream, state, (size_t)k * row, b->whole[k].smooth, row);
     }
-    if (!status) status = wt_pcen_enqueue_part(pcen, stream, bands, 0, &part, state, 0, bands, 0);
-    if (!status) status = give_bands(b, parts, &analyze_like.pcen, bands, mel);
+    if (!status) status = wt_pcen_enqueue_part(pcen, stream, bands, 0, &part, state, 0, out, 0);
+    if (!status) status = give_bands(b, parts, &analyze_like.pcen, out, mel);
     if (!status) status = analyze_fetch(b, state, row * (size_t)b->n_used, &data);
     for (int k = 0; k < b->n_used && !status; k++) {
         memcpy(b->whole[k].smooth, (const char *)data + (size_t)k * row, row);
@@ -271,14 +271,17 @@ static wt_status pcen_of_tiles(const analyze_batch *b, wt_pcen *pcen, wt_buffer 
 
 wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
 {
-    wt_buffer *bands;
+    wt_buffer *bands, *out = NULL; // the smoother may look at neighbours of a band
     wt_mel *mel;
     void *pcen;
     wt_status status = analyze_mel_on_gpu(b, ANALYZE_MEL_PCEN, &bands, &mel);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_pcen, destroy_pcen}, wt_mel_bands(mel), &pcen);
-    if (!status && b->whole) return pcen_of_tiles(b, pcen, bands, mel, parts);
-    if (!status) status = wt_pcen_enqueue(pcen, b->signal.place->stream, bands, 0, bands, 0);
-    return status ? status : give_bands(b, parts, &analyze_like.pcen, bands, mel);
+    const size_t bytes =
+        status ? 0 : sizeof(float) * (size_t)b->n_signals * (size_t)(wt_mel_bands(mel) * wt_mel_frames(mel));
+    if (!status) status = analyze_room(b, ROOM_FOLDED, bytes, &out);
+    if (!status && b->whole) return pcen_of_tiles(b, pcen, bands, mel, out, parts);
+    if (!status) status = wt_pcen_enqueue(pcen, b->signal.place->stream, bands, 0, out, 0);
+    return status ? status : give_bands(b, parts, &analyze_like.pcen, out, mel);
 }
 
 // ---- constant Q
@@ -287,8 +290,9 @@ enum { VARIABLE = 16 }; // beside a wt_cqt_kind
 
 static wt_status make_cqt(const analyze_batch *b, int variant, void **plan)
 {
-    wt_cqt_config config = analyze_cqt_config(&b->signal, (wt_cqt_kind)(variant & ~VARIABLE));
-    config.erb_gamma = variant & VARIABLE, config.channels = b->n_signals;
+    wt_cqt_config config = variant & VARIABLE ? analyze_vqt_config(&b->signal)
+                                              : analyze_cqt_config(&b->signal, (wt_cqt_kind)variant);
+    config.channels = b->n_signals;
     return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
 }
 
@@ -351,8 +355,10 @@ static wt_status tunings_of(const analyze_batch *b, const wt_buffer *spectra, in
     const size_t bytes = sizeof(double) * (size_t)b->n_signals;
     *tunings = malloc(bytes);
     wt_status status = *tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "tuning: %d signals", b->n_signals);
-    for (int k = 0; b->whole && k < b->n_used && !status; k++) (*tunings)[k] = b->whole[k].tuning[which];
-    if (status || b->whole) return status;
+    const bool known = b->signal.options->ops.tuned && which != ANALYZE_TUNING;
+    for (int k = 0; (b->whole || known) && k < b->n_used && !status; k++)
+        (*tunings)[k] = known ? b->signal.options->ops.cqt.tuning : b->whole[k].tuning[which];
+    if (status || b->whole || known) return status;
     status = analyze_kept_plan(b, &(analyze_maker){make_tuning, destroy_tuning}, bins_per_octave, &plan);
     if (!status) status = analyze_room(b, ROOM_TUNING, bytes, &out);
     if (!status) status = wt_tuning_enqueue(plan, b->signal.place->stream, spectra, 0, out, 0);
@@ -367,15 +373,21 @@ wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames;
     double *tunings = NULL;
     wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, &n_frames);
-    if (!status) status = tunings_of(b, spectra, 12, ANALYZE_TUNING, &tunings);
+    if (!status) status = tunings_of(b, spectra, 0, ANALYZE_TUNING, &tunings);
     for (int k = 0; k < b->n_used && !status; k++)
         status = analyze_add_value(&parts[k], "tuning", "semitones", tunings[k]);
     free(tunings);
     return status;
 }
 
-/// Tunings lie a hundredth of a step apart: plans of one signal, as many as there are tunings.
+/// Tunings lie a hundredth of a step apart: plans of one signal, as many as there are tunings. One that was said is all
+/// signals'.
 static int variant_of(double tuning) { return (int)lrint(tuning * 100); }
+
+static double tuning_of(const analyze_batch *b, int variant)
+{
+    return b->signal.options->ops.tuned ? b->signal.options->ops.cqt.tuning : variant / 100.0;
+}
 
 static analyze_batch one_of(const analyze_batch *b)
 {
@@ -389,7 +401,7 @@ static analyze_batch one_of(const analyze_batch *b)
 static wt_status make_chroma(const analyze_batch *b, int tuning, void **plan)
 {
     wt_chroma_config config = analyze_chroma_config(&b->signal);
-    config.tuning = tuning / 100.0;
+    config.tuning = tuning_of(b, tuning);
     return wt_chroma_create(b->signal.place->device, &config, (wt_chroma **)plan);
 }
 
@@ -422,7 +434,7 @@ wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts)
 static wt_status make_folded_cqt(const analyze_batch *b, int tuning, void **plan)
 {
     wt_cqt_config config = analyze_folded_cqt(&b->signal);
-    config.tuning = tuning / 100.0;
+    config.tuning = tuning_of(b, tuning);
     return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
 }
 
@@ -461,6 +473,7 @@ static wt_status make_tonal(const analyze_batch *b, int variant, void **plan)
     const wt_tonal_config config = {.kind = (wt_tonal_kind)(variant / 8),
                                     .fold = analyze_folding(&b->signal, norm),
                                     .n_chroma = analyze_chroma_config(&b->signal).n_chroma,
+                                    .smooth = b->signal.options->ops.smooth,
                                     .norm = norm,
                                     .n_frames = 1 + b->signal.n / analyze_hop(b->signal.options),
                                     .n_signals = b->n_signals};
@@ -482,7 +495,10 @@ static wt_status tonal(const analyze_batch *b, wt_tonal_kind kind, wt_chroma_nor
 static wt_status add_folded(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
                             wt_tonal_kind then)
 {
-    const wt_chroma_norm first = then == WT_TONAL_CENS ? WT_CHROMA_NORM_NONE : WT_CHROMA_NORM_MAX;
+    const wt_chroma_norm first = then == WT_TONAL_CENS
+                                     ? WT_CHROMA_NORM_NONE
+                                     : analyze_chroma_norm(b->signal.options, WT_CHROMA_NORM_MAX),
+                         last = analyze_chroma_norm(b->signal.options, WT_CHROMA_NORM_2);
     const int64_t n_chroma = analyze_chroma_config(&b->signal).n_chroma;
     const int64_t n_rows = then == WT_TONAL_TONNETZ ? 6 : n_chroma;
     wt_buffer *magnitudes, *folded = NULL, *out = NULL;
@@ -494,7 +510,7 @@ static wt_status add_folded(const analyze_batch *b, analyze_result *parts, const
     if (!status) status = tonal(b, WT_TONAL_FOLD, first, magnitudes, folded);
     if (!status && then != WT_TONAL_FOLD) {
         status = analyze_room(b, ROOM_OUT, row * (size_t)n_rows, &out);
-        if (!status) status = tonal(b, then, WT_CHROMA_NORM_2, folded, out);
+        if (!status) status = tonal(b, then, last, folded, out);
     }
     if (!status) status = analyze_fetch(b, out ? out : folded, row * (size_t)n_rows, &data);
     return status ? status : analyze_give(b, parts, like, data, n_rows, n_frames, true);

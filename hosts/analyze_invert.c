@@ -92,20 +92,21 @@ static bool is_short(const analyze_signal *s)
 static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_frames, int n_signals)
 {
     const analyze_options *o = s->options;
-    wt_griffin_lim_config config = {.stft = analyze_stft_config(o),
-                                    .n_frames = n_frames,
-                                    .length = s->n,
-                                    .n_signals = n_signals,
-                                    .n_iter = o->n_iter,
-                                    .seed = (uint64_t)o->seed};
-    config.stft.precise = is_short(s);
+    wt_griffin_lim_config config = o->ops.phases;
+    config.stft = analyze_stft_config(o), config.n_frames = n_frames, config.length = s->n;
+    config.n_signals = n_signals, config.n_iter = o->n_iter, config.seed = (uint64_t)o->seed;
+    config.in_float = !is_short(s);
     return config;
 }
 
 static wt_mel_inverse_config inverse_config(const analyze_signal *s, int64_t n_frames, int n_signals)
 {
     return (wt_mel_inverse_config){
-        .bank = analyze_bank(s->options, s->rate_hz), .n_frames = n_frames, .n_signals = n_signals};
+        .bank = analyze_bank(s->options, s->rate_hz),
+        .power = s->options->ops.mel_power,
+        .n_frames = n_frames,
+        .n_signals = n_signals,
+    };
 }
 
 /// As long as the signal whose magnitudes [n_frames][bins] are.
@@ -117,7 +118,7 @@ static wt_status add_signal(const analyze_signal *s, const float *magnitudes, in
     size_t mapped = 0;
     void *data, *work = NULL;
     wt_status status = WT_OK;
-    if (!config.stft.precise) status = analyze_take(s->maps, sizeof(float) * (size_t)s->n, like->name, &work, &mapped);
+    if (config.in_float) status = analyze_take(s->maps, sizeof(float) * (size_t)s->n, like->name, &work, &mapped);
     config.work = work;
     if (!status) status = wt_griffin_lim_create(NULL, &config, &plan);
     if (!status) status = analyze_add(r, like, 1, s->n, &data);
@@ -220,19 +221,16 @@ static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, 
     const int64_t area = rows * columns, count = b->n_signals * area;
     const size_t bytes = sizeof(float) * (size_t)(v + count);
     const void *data;
-    size_t mapped;
-    void *memory;
-    wt_status status = analyze_take(b->signal.maps, bytes, "nmf", &memory, &mapped);
-    if (status) return status;
-    float *x = memory;
-    status = analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data);
+    float *x = malloc(bytes);
+    wt_status status = x ? analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data)
+                         : wt_fail(WT_ERR_NO_MEMORY, "nmf: %d signals", b->n_signals);
     for (int64_t k = 0; k < b->n_signals && !status; k++) {
         analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
         begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
     }
     if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    analyze_let_go(memory, mapped);
+    free(x);
     return status;
 }
 
@@ -304,17 +302,14 @@ static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
     const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
     const void *data;
-    size_t mapped;
-    void *memory;
-    wt_status status = analyze_take(b->signal.maps, bytes, "mel_to_audio", &memory, &mapped);
-    if (status) return status;
-    float *x = memory;
-    status = analyze_fetch(b, magnitudes, bytes, &data);
+    float *x = malloc(bytes);
+    wt_status status = x ? analyze_fetch(b, magnitudes, bytes, &data)
+                         : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %d signals", b->n_signals);
     for (int64_t k = 0; k < b->n_signals && !status; k++)
         analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
     if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    analyze_let_go(memory, mapped);
+    free(x);
     return status;
 }
 

@@ -4,8 +4,18 @@
 #include <warptone/spectral.h>
 #include <warptone/vad.h>
 
+wt_spectral_config analyze_shape_config(const analyze_signal *s, wt_spectral_kind kind, int64_t n_frames)
+{
+    const analyze_options *o = s->options;
+    wt_spectral_config config = o->ops.shape;
+    config.kind = kind, config.shape = (wt_spectral_shape){s->rate_hz, analyze_n_fft(o), n_frames};
+    config.no_norm = o->ops.no_norm, config.power = o->ops.mel_power, config.amin = o->ops.db.amin;
+    config.order = config.order < 0 ? 1 : config.order, config.contrast.fmin_hz = o->fmin_hz;
+    return config;
+}
+
 typedef struct magnitudes {
-    wt_spectral_shape shape;
+    wt_spectral_config config; // its shape
     float *values; // [n_frames][n_fft / 2 + 1]
 } magnitudes;
 
@@ -14,13 +24,13 @@ static wt_status magnitudes_make(const analyze_signal *s, bool precise, magnitud
 {
     analyze_spectra spectra;
     wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, precise, &spectra);
-    *x = (magnitudes){.shape = {s->rate_hz, analyze_n_fft(s->options), spectra.n_frames}};
+    *x = (magnitudes){.config = analyze_shape_config(s, WT_SPECTRAL_CENTROID, spectra.n_frames)};
     if (!status) x->values = spectra.values, spectra.values = NULL;
     analyze_spectra_free(&spectra);
     return status;
 }
 
-typedef wt_status (*shape_function)(const wt_spectral_shape *shape, const float *magnitude, float *out);
+typedef wt_status (*shape_function)(const wt_spectral_config *config, const float *magnitude, float *out);
 
 /// Those that look at quiet bins, or divide by what a weak frame has, want spectra that are precise.
 static wt_status add_shape(const analyze_signal *s, analyze_result *r, const analyze_array *like, int64_t n_rows,
@@ -29,20 +39,25 @@ static wt_status add_shape(const analyze_signal *s, analyze_result *r, const ana
     magnitudes x;
     void *data;
     wt_status status = magnitudes_make(s, precise, &x);
-    if (!status) status = analyze_add(r, like, n_rows, x.shape.n_frames, &data);
-    if (!status) status = run(&x.shape, x.values, data);
+    if (!status) status = analyze_add(r, like, n_rows, x.config.shape.n_frames, &data);
+    if (!status) status = run(&x.config, x.values, data);
     free(x.values);
     return status;
 }
 
-wt_status analyze_centroid(const analyze_signal *s, analyze_result *r)
+static wt_status centroid(const wt_spectral_config *c, const float *magnitude, float *out)
 {
-    return add_shape(s, r, &analyze_like.centroid, 1, true, wt_spectral_centroid);
+    return wt_spectral_centroid(&c->shape, magnitude, out);
 }
 
-static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitude, float *out)
+wt_status analyze_centroid(const analyze_signal *s, analyze_result *r)
 {
-    return wt_spectral_bandwidth(shape, magnitude, 0, false, out);
+    return add_shape(s, r, &analyze_like.centroid, 1, true, centroid);
+}
+
+static wt_status bandwidth(const wt_spectral_config *c, const float *magnitude, float *out)
+{
+    return wt_spectral_bandwidth(&c->shape, magnitude, c->p, c->no_norm, out);
 }
 
 wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r)
@@ -50,9 +65,9 @@ wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r)
     return add_shape(s, r, &analyze_like.bandwidth, 1, true, bandwidth);
 }
 
-static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude, float *out)
+static wt_status rolloff(const wt_spectral_config *c, const float *magnitude, float *out)
 {
-    return wt_spectral_rolloff(shape, magnitude, 0, out);
+    return wt_spectral_rolloff(&c->shape, magnitude, c->percent, out);
 }
 
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r)
@@ -60,9 +75,9 @@ wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r)
     return add_shape(s, r, &analyze_like.rolloff, 1, true, rolloff);
 }
 
-static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude, float *out)
+static wt_status flatness(const wt_spectral_config *c, const float *magnitude, float *out)
 {
-    return wt_spectral_flatness(shape, magnitude, 0, 0, out);
+    return wt_spectral_flatness(&c->shape, magnitude, c->power, c->amin, out);
 }
 
 wt_status analyze_flatness(const analyze_signal *s, analyze_result *r)
@@ -70,24 +85,26 @@ wt_status analyze_flatness(const analyze_signal *s, analyze_result *r)
     return add_shape(s, r, &analyze_like.flatness, 1, true, flatness);
 }
 
-static wt_status contrast(const wt_spectral_shape *shape, const float *magnitude, float *out)
+static wt_status contrast(const wt_spectral_config *c, const float *magnitude, float *out)
 {
-    return wt_spectral_contrast(shape, magnitude, NULL, out);
+    return wt_spectral_contrast(&c->shape, magnitude, &c->contrast, out);
 }
 
-enum { BANDS = 6 };
+/// The lowest one too.
+static int n_bands_of(const wt_spectral_contrast_config *c) { return (c->n_bands ? c->n_bands : 6) + 1; }
 
-static wt_status contrast_parts(const wt_spectral_shape *shape, const float *magnitude, float *out)
+static wt_status contrast_parts(const wt_spectral_config *c, const float *magnitude, float *out)
 {
     const wt_db_config unlimited = {.no_top = true};
-    const int64_t count = (BANDS + 1) * shape->n_frames;
-    wt_status status = wt_spectral_contrast_parts(shape, magnitude, NULL, out, out + count);
+    const int64_t count = n_bands_of(&c->contrast) * c->shape.n_frames;
+    wt_status status = wt_spectral_contrast_parts(&c->shape, magnitude, &c->contrast, out, out + count);
     return status ? status : wt_db_from_power(&unlimited, out, 2 * count, out);
 }
 
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.contrast, 2 * (BANDS + 1), true, contrast_parts);
+    const int n_bands = n_bands_of(&s->options->ops.shape.contrast);
+    return add_shape(s, r, &analyze_like.contrast, 2 * n_bands, true, contrast_parts);
 }
 
 void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
@@ -103,57 +120,78 @@ void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
 
 wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
 {
-    if (!s->whole) return add_shape(s, r, &analyze_like.contrast, BANDS + 1, true, contrast);
+    const wt_spectral_contrast_config *config = &s->options->ops.shape.contrast;
+    if (!s->whole || config->linear)
+        return add_shape(s, r, &analyze_like.contrast, n_bands_of(config), true, contrast);
     wt_status status = analyze_contrast_parts(s, r);
     if (!status) analyze_contrast_of_parts(r, s->whole);
     return status;
 }
 
-static wt_status line(const wt_spectral_shape *shape, const float *magnitude, float *out)
+static wt_status line(const wt_spectral_config *c, const float *magnitude, float *out)
 {
-    return wt_spectral_polynomial(shape, magnitude, 1, out);
+    return wt_spectral_polynomial(&c->shape, magnitude, c->order, out);
 }
 
 wt_status analyze_poly(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.poly, 2, false, line);
+    const int order = analyze_shape_config(s, WT_SPECTRAL_POLYNOMIAL, 0).order;
+    return add_shape(s, r, &analyze_like.poly, order + 1, false, line);
+}
+
+static wt_status flux(const wt_spectral_config *c, const float *magnitude, float *out)
+{
+    return wt_spectral_flux(&c->shape, magnitude, out);
 }
 
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.flux, 1, false, wt_spectral_flux);
+    return add_shape(s, r, &analyze_like.flux, 1, false, flux);
 }
 
 // ---- samples
 
-wt_level_config analyze_level_config(const analyze_signal *s)
+wt_level_config analyze_level_config(const analyze_signal *s, bool centred)
 {
-    return (wt_level_config){.frame_length = analyze_n_fft(s->options), .hop = analyze_hop(s->options)};
+    return (wt_level_config){.frame_length = analyze_n_fft(s->options),
+                             .hop = analyze_hop(s->options),
+                             .no_center = s->options->no_center && !centred,
+                             .pad = s->options->padding};
 }
 
 typedef wt_status (*level_function)(const wt_level_config *config, const float *pcm, int64_t n, float *out);
 
-static wt_status add_level(const analyze_signal *s, analyze_result *r, const analyze_array *like, level_function run)
+static wt_status add_level(const analyze_signal *s, analyze_result *r, const analyze_array *like, bool centred,
+                           level_function run)
 {
     void *data;
-    const wt_level_config config = analyze_level_config(s);
-    wt_status status = analyze_add(r, like, 1, wt_level_frames(&config, s->n), &data);
+    const wt_level_config config = analyze_level_config(s, centred);
+    const int64_t n = wt_level_frames(&config, s->n);
+    if (n < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %lld samples have no frame of %d", like->name, (long long)s->n,
+                       config.frame_length);
+    wt_status status = analyze_add(r, like, 1, n, &data);
     return status ? status : run(&config, s->pcm, s->n, data);
 }
 
 wt_status analyze_rms(const analyze_signal *s, analyze_result *r)
 {
-    return add_level(s, r, &analyze_like.rms, wt_level_rms);
+    return add_level(s, r, &analyze_like.rms, false, wt_level_rms);
+}
+
+wt_status analyze_centred_rms(const analyze_signal *s, analyze_result *r)
+{
+    return add_level(s, r, &analyze_like.rms, true, wt_level_rms);
 }
 
 wt_status analyze_energy(const analyze_signal *s, analyze_result *r)
 {
-    return add_level(s, r, &analyze_like.energy, wt_level_energy);
+    return add_level(s, r, &analyze_like.energy, false, wt_level_energy);
 }
 
 wt_status analyze_zcr(const analyze_signal *s, analyze_result *r)
 {
-    return add_level(s, r, &analyze_like.zcr, wt_level_zero_crossings);
+    return add_level(s, r, &analyze_like.zcr, false, wt_level_zero_crossings);
 }
 
 wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count)
@@ -171,7 +209,7 @@ typedef wt_status (*finish_function)(const analyze_signal *s, const float *rms, 
 
 static wt_status of_rms(const analyze_signal *s, finish_function finish, analyze_result *r)
 {
-    const wt_level_config config = analyze_level_config(s);
+    const wt_level_config config = analyze_level_config(s, true);
     const int64_t n = wt_level_frames(&config, s->n);
     float *rms = malloc(sizeof *rms * (size_t)n);
     if (!rms) return wt_fail(WT_ERR_NO_MEMORY, "rms: %lld frames", (long long)n);
@@ -184,7 +222,7 @@ static wt_status of_rms(const analyze_signal *s, finish_function finish, analyze
 /// Silent frames stand between two parts. Caller frees.
 static wt_status spans_of(const analyze_signal *s, const float *rms, int64_t n, wt_span **spans, int64_t *count)
 {
-    const wt_level_config config = analyze_level_config(s);
+    const wt_level_config config = analyze_level_config(s, true);
     *spans = calloc((size_t)n / 2 + 1, sizeof **spans);
     if (!*spans) return wt_fail(WT_ERR_NO_MEMORY, "split: %lld frames", (long long)n);
     return wt_silence_split_rms(&config, s->options->top_db, rms, s->n, *spans, n / 2 + 1, count);
@@ -236,7 +274,9 @@ int64_t analyze_speech_step(int rate_hz) { return (rate_hz + 50) / 100; }
 
 wt_vad_plan_config analyze_vad_config(const analyze_signal *s)
 {
-    return (wt_vad_plan_config){.vad = {.rate_hz = s->rate_hz}, .n_samples = s->n};
+    wt_vad_config vad = s->options->ops.vad;
+    vad.rate_hz = s->rate_hz;
+    return (wt_vad_plan_config){.vad = vad, .n_samples = s->n};
 }
 
 /// A tile's are those that end in it and that no tile before has decided.

@@ -6,17 +6,16 @@
 #include <stdlib.h>
 #include <warptone/nsgt.h>
 
-enum {
-    HALF = 32768, // of a slice: slice s begins at (s - 1) HALF
-    MOST = 4      // halves that a GPU does at a time
-};
+enum { MOST = 4 }; // halves that a GPU does at a time
+
+int analyze_half_slice(const analyze_options *o) { return o->ops.slice ? o->ops.slice / 2 : 32768; }
 
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals)
 {
     const analyze_options *o = s->options;
     return (wt_nsgt_config){.rate_hz = s->rate_hz,
                             .fmin_hz = o->fmin_hz,
-                            .slice = 2 * HALF,
+                            .slice = o->ops.slice ? o->ops.slice : 65536,
                             .n_slices = n_slices,
                             .bins_per_octave = o->bins_per_octave,
                             .n_bins = o->n_bins,
@@ -41,14 +40,15 @@ static void read_points(const wt_nsgt *nsgt, const float *points, int64_t line, 
 static void read_half(const analyze_signal *s, const wt_nsgt *nsgt, const float *points, int64_t line, int64_t at,
                       float *out)
 {
-    const int64_t n_frames = analyze_frames(s->options, s->n), hop = analyze_hop(s->options);
-    for (int64_t t = (at * HALF + hop - 1) / hop; t < n_frames && t * hop < (at + 1) * HALF; t++)
-        read_points(nsgt, points, line, (double)(t * hop - at * HALF) / (2 * HALF), t, n_frames, out);
+    const int64_t n_frames = analyze_centred_frames(s->options, s->n), hop = analyze_hop(s->options);
+    const int64_t half = analyze_half_slice(s->options);
+    for (int64_t t = (at * half + hop - 1) / hop; t < n_frames && t * hop < (at + 1) * half; t++)
+        read_points(nsgt, points, line, (double)(t * hop - at * half) / (double)(2 * half), t, n_frames, out);
 }
 
 static int64_t n_halves(const analyze_signal *s)
 {
-    return (analyze_frames(s->options, s->n) - 1) * analyze_hop(s->options) / HALF + 1;
+    return (analyze_centred_frames(s->options, s->n) - 1) * analyze_hop(s->options) / analyze_half_slice(s->options) + 1;
 }
 
 wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
@@ -60,8 +60,8 @@ wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
     if (status) return status;
     float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
     status = points ? analyze_add(r, &analyze_like.nsgt, wt_nsgt_n_rows(nsgt) - 2,
-                                  analyze_frames(s->options, s->n), &data)
-                    : wt_fail(WT_ERR_NO_MEMORY, "nsgt: slices of %d samples", 2 * HALF);
+                                  analyze_centred_frames(s->options, s->n), &data)
+                    : wt_fail(WT_ERR_NO_MEMORY, "nsgt: slices of %d samples", config.slice);
     for (int64_t at = 0; at < n_halves(s) && !status; at++) {
         status = wt_nsgt_forward(nsgt, s->pcm, s->n, at, points);
         if (!status) read_half(s, nsgt, points, 0, at, data);
@@ -93,7 +93,7 @@ wt_status analyze_gpu_nsgt(const analyze_batch *b, analyze_result *parts)
     if (!status) status = analyze_room(b, 0, bytes, &points);
     for (int k = 0; k < b->n_used && !status; k++)
         status = analyze_add(&parts[k], &analyze_like.nsgt, wt_nsgt_n_rows(nsgt) - 2,
-                             analyze_frames(b->signal.options, b->signal.n), &out);
+                             analyze_centred_frames(b->signal.options, b->signal.n), &out);
     for (int64_t at = 0; at < all && !status; at += halves) {
         const void *data;
         status = wt_nsgt_enqueue_forward(nsgt, p->stream, p->pcm, 0, b->signal.n, at, points, 0);

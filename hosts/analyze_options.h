@@ -7,8 +7,10 @@
 
 typedef struct analyze_arguments {
     const char *features, *format, *backend, *vocoder, *quality, *family, *band, *edges, *design, *by, *denoiser,
-        *noise, *distance, *aggregate, *window, *padding, *mel_norm, *solver;
-    double fmin_hz; ///< below 0 = left out
+        *noise, *distance, *aggregate, *window, *padding, *mel_norm, *solver, *ref, *dct_norm, *delta_mode, *intervals,
+        *filter_norm, *norm, *cqt_mode, *init, *harmonics, *weights, *fill_value, *beta;
+    double fmin_hz, gamma_hz, octwidth, momentum; ///< below 0 = left out
+    double tuning; ///< NAN = left out
     bool json, resume, quiet;
     analyze_options options;
 } analyze_arguments;

@@ -11,7 +11,8 @@ static wt_piptrack_config piptrack_config(const analyze_signal *s)
 {
     const analyze_options *o = s->options;
     return (wt_piptrack_config){
-        .rate_hz = s->rate_hz, .n_fft = analyze_n_fft(o), .fmin_hz = o->fmin_hz, .fmax_hz = o->fmax_hz};
+        .rate_hz = s->rate_hz, .n_fft = analyze_n_fft(o), .fmin_hz = o->fmin_hz, .fmax_hz = o->fmax_hz,
+        .threshold = o->ops.threshold};
 }
 
 wt_status analyze_piptrack(const analyze_signal *s, analyze_result *r)
@@ -31,15 +32,21 @@ wt_status analyze_piptrack(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-/// The first four multiples of each bin's frequency; 0 where that is no peak.
+/// The first four multiples of each bin's frequency, if no others were said.
 static wt_status make_salience(wt_device *device, const analyze_signal *s, int bins, wt_salience **plan)
 {
     static const double harmonics[] = {1, 2, 3, 4}, weights[] = {1, 0.45, 0.33, 0.25};
     double *hz = malloc(sizeof *hz * (size_t)bins);
     if (!hz) return wt_fail(WT_ERR_NO_MEMORY, "salience: %d bins", bins);
     for (int k = 0; k < bins; k++) hz[k] = (double)k * s->rate_hz / analyze_n_fft(s->options);
-    const wt_salience_config config = {
-        .n_bins = bins, .frequencies = hz, .n_harmonics = 4, .harmonics = harmonics, .weights = weights};
+    const analyze_settings *t = &s->options->ops;
+    const wt_salience_config config = {.n_bins = bins,
+                                       .frequencies = hz,
+                                       .n_harmonics = t->n_harmonics ? t->n_harmonics : 4,
+                                       .harmonics = t->n_harmonics ? t->harmonics : harmonics,
+                                       .weights = t->n_weights ? t->weights : t->n_harmonics ? NULL : weights,
+                                       .all_bins = t->all_bins,
+                                       .fill = (float)t->fill};
     wt_status status = wt_salience_create(device, &config, plan);
     free(hz);
     return status;
@@ -67,22 +74,24 @@ static const analyze_array *const reassigned_likes[] = {
 
 static wt_reassigned_config reassigned_config(const analyze_signal *s, int n_signals)
 {
-    return (wt_reassigned_config){.stft = analyze_stft_config(s->options),
-                                  .rate_hz = s->rate_hz,
-                                  .no_clip = s->whole != NULL, // a tile's ends are not the signal's
-                                  .n_samples = s->n,
-                                  .n_signals = n_signals};
+    wt_reassigned_config config = s->options->ops.reassigned;
+    config.stft = analyze_stft_config(s->options), config.rate_hz = s->rate_hz;
+    config.no_clip = config.no_clip || s->whole; // a tile's ends are not the signal's
+    config.n_samples = s->n, config.n_signals = n_signals;
+    return config;
 }
 
 static double within(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-/// A tile's frequencies and times to the signal's, within its bounds; what is NaN stays.
+/// A tile's frequencies and times to the signal's, within its bounds unless told otherwise; what is NaN stays.
 static void place(const analyze_signal *s, const analyze_whole *whole, float *hz, float *at, int64_t count)
 {
+    const bool clips = !s->options->ops.reassigned.no_clip;
     const double begin_s = (double)whole->begin / s->rate_hz, end_s = (double)whole->n / s->rate_hz;
     for (int64_t k = 0; k < count; k++) {
-        hz[k] = (float)within((double)hz[k], 0, s->rate_hz / 2.0);
-        at[k] = (float)within((double)at[k] + begin_s, 0, end_s);
+        const double time_s = (double)at[k] + begin_s;
+        if (clips) hz[k] = (float)within((double)hz[k], 0, s->rate_hz / 2.0);
+        at[k] = (float)(clips ? within(time_s, 0, end_s) : time_s);
     }
 }
 
@@ -181,7 +190,7 @@ wt_status analyze_gpu_salience(const analyze_batch *b, analyze_result *parts)
 static wt_status make_reassigned(const analyze_batch *b, int of_tiles, void **plan)
 {
     wt_reassigned_config config = reassigned_config(&b->signal, b->n_signals);
-    config.no_clip = of_tiles;
+    config.no_clip = config.no_clip || of_tiles;
     return wt_reassigned_create(b->signal.place->device, &config, (wt_reassigned **)plan);
 }
 

@@ -15,14 +15,29 @@ wt_pitch_frames analyze_pitch_frames(const analyze_signal *s)
     const analyze_options *o = s->options;
     return (wt_pitch_frames){.rate_hz = s->rate_hz, .fmin_hz = o->fmin_hz > 0 ? o->fmin_hz : c2_hz,
                              .fmax_hz = o->fmax_hz > 0 ? o->fmax_hz : c7_hz, .frame_length = analyze_n_fft(o),
-                             .hop = analyze_hop(o), .n_samples = s->n};
+                             .hop = analyze_hop(o), .n_samples = s->n, .pad = o->padding, .no_center = o->no_center};
+}
+
+wt_yin_config analyze_yin_config(const analyze_signal *s)
+{
+    wt_yin_config config = s->options->ops.yin;
+    config.frames = analyze_pitch_frames(s);
+    return config;
+}
+
+wt_pyin_config analyze_pyin_config(const analyze_signal *s)
+{
+    wt_pyin_config config = s->options->ops.pyin;
+    config.frames = analyze_pitch_frames(s);
+    config.resolution = s->options->ops.resolution, config.calibrated = s->options->calibrated;
+    return config;
 }
 
 wt_status analyze_yin(const analyze_signal *s, analyze_result *r)
 {
     wt_yin *yin;
     void *data;
-    const wt_yin_config config = {.frames = analyze_pitch_frames(s)};
+    const wt_yin_config config = analyze_yin_config(s);
     wt_status status = wt_yin_create(NULL, &config, &yin);
     if (status) return status;
     status = analyze_add(r, &analyze_like.yin, 1, wt_yin_n_frames(yin), &data);
@@ -47,7 +62,7 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
     wt_pyin *pyin;
-    wt_pyin_config config = {.frames = analyze_pitch_frames(s), .calibrated = s->options->calibrated};
+    wt_pyin_config config = analyze_pyin_config(s);
     config.frames.n_samples = n;
     wt_status status = wt_pyin_create(NULL, &config, &pyin);
     if (status) return status;
@@ -68,9 +83,19 @@ wt_status analyze_pyin(const analyze_signal *s, analyze_result *r) { return anal
 /// Onset strength, as onsets (mean of the bands) or as beats and pulse want it (median).
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median)
 {
-    return (wt_onset_config){.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options),
-                             .hop = analyze_hop(s->options), .n_mels = s->options->n_mels, .median = median,
-                             .precise = true, .n_samples = s->n};
+    const analyze_options *o = s->options;
+    wt_onset_config config = o->ops.onset;
+    config.rate_hz = s->rate_hz, config.n_fft = analyze_n_fft(o), config.hop = analyze_hop(o);
+    config.n_mels = o->n_mels, config.precise = true, config.no_center = o->no_center, config.n_samples = s->n;
+    config.median = o->ops.aggregate ? o->ops.aggregate == ANALYZE_AGGREGATE_MEDIAN : median;
+    return config;
+}
+
+/// What a frame is compared with; and without its slow part, which its filter forgets by 0.99 a frame, 1e-9 after these.
+int64_t analyze_onset_reach(const analyze_signal *s)
+{
+    const wt_onset_config *onset = &s->options->ops.onset;
+    return (int64_t)(onset->lag + (onset->detrend ? 2048 : 0)) * analyze_hop(s->options);
 }
 
 double analyze_onset_floor(float peak) { return 10 * log10(peak > 1e-10f ? peak : 1e-10f) - 80; }
@@ -128,12 +153,26 @@ wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const
     return status;
 }
 
+wt_peak_config analyze_peak_config(const analyze_signal *s)
+{
+    const wt_peak_config *own = &s->options->ops.peaks;
+    wt_peak_config config = wt_onset_peaks(s->rate_hz, analyze_hop(s->options));
+    if (own->pre_max >= 0) config.pre_max = own->pre_max;
+    if (own->post_max >= 0) config.post_max = own->post_max;
+    if (own->pre_avg >= 0) config.pre_avg = own->pre_avg;
+    if (own->post_avg >= 0) config.post_avg = own->post_avg;
+    if (own->wait >= 0) config.wait = own->wait;
+    if (own->delta >= 0) config.delta = own->delta;
+    return config;
+}
+
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
-    const wt_peak_config peaks = wt_onset_peaks(s->rate_hz, analyze_hop(s->options));
+    const wt_peak_config peaks = analyze_peak_config(s);
     int *frames = malloc(sizeof(int) * (size_t)n);
     if (!frames) return wt_fail(WT_ERR_NO_MEMORY, "onsets");
-    const int64_t count = wt_onset_detect(&peaks, envelope, n, frames);
+    const int64_t count = s->options->ops.no_normalize ? wt_peak_pick(&peaks, envelope, n, frames)
+                                                       : wt_onset_detect(&peaks, envelope, n, frames);
     if (s->options->backtrack) wt_onset_backtrack(envelope, n, frames, count, frames);
     wt_status status = analyze_add_events(r, &analyze_like.onsets, frames, count);
     free(frames);
@@ -147,7 +186,24 @@ wt_status analyze_onsets(const analyze_signal *s, analyze_result *r)
 
 wt_tempo_config analyze_tempo_config(const analyze_signal *s)
 {
-    return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fine = s->options->fine};
+    wt_tempo_config config = s->options->ops.tempo;
+    config.rate_hz = s->rate_hz, config.hop = analyze_hop(s->options), config.fine = s->options->fine;
+    return config;
+}
+
+wt_beat_config analyze_beat_config(const analyze_signal *s)
+{
+    wt_beat_config config = s->options->ops.beat;
+    config.tempo = analyze_tempo_config(s), config.bpm = s->options->bpm;
+    return config;
+}
+
+wt_plp_config analyze_plp_config(const analyze_signal *s)
+{
+    wt_plp_config config = s->options->ops.plp;
+    config.rate_hz = s->rate_hz, config.hop = analyze_hop(s->options);
+    config.win_length = s->options->ops.tempogram_length;
+    return config;
 }
 
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
@@ -183,13 +239,19 @@ wt_status analyze_tempos(const analyze_signal *s, analyze_result *r)
 }
 
 /// Half of the window that lags are looked for in, with a frame's rounding.
-int64_t analyze_tempos_reach(const analyze_signal *s) { return 4 * (int64_t)s->rate_hz + 2 * analyze_hop(s->options); }
+int64_t analyze_tempos_reach(const analyze_signal *s)
+{
+    const double ac_size_s = s->options->ops.tempo.ac_size_s;
+    return (int64_t)((ac_size_s > 0 ? ac_size_s : 8) / 2 * s->rate_hz) + 2 * analyze_hop(s->options) +
+           analyze_onset_reach(s);
+}
 
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     double bpm;
     wt_beat *beat = NULL;
-    const wt_beat_config config = {.tempo = analyze_tempo_config(s), .bpm = s->options->bpm, .max_frames = n};
+    wt_beat_config config = analyze_beat_config(s);
+    config.max_frames = n;
     int *frames = malloc(sizeof(int) * (size_t)n);
     wt_status status = frames ? wt_beat_create(NULL, &config, &beat) : wt_fail(WT_ERR_NO_MEMORY, "beats");
     if (!status)
@@ -205,17 +267,28 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r)
     return of_strength(s, true, analyze_beats_of, r);
 }
 
-enum { LAGS = 384 };
+wt_tempogram_config analyze_tempogram_config(const analyze_options *o)
+{
+    return (wt_tempogram_config){.win_length = o->ops.tempogram_length ? o->ops.tempogram_length : 384,
+                                 .no_norm = o->ops.no_norm};
+}
 
-/// [n_rows][LAGS]; caller frees, also after an error.
-static wt_status tempogram_of(const float *envelope, int64_t n, float **rows, int64_t *n_rows)
+int64_t analyze_tempogram_reach(const analyze_signal *s)
+{
+    const int lags = analyze_tempogram_config(s->options).win_length;
+    return (int64_t)(lags / 2 + 8) * analyze_hop(s->options) + analyze_onset_reach(s);
+}
+
+/// [n_rows][lags]; caller frees, also after an error.
+static wt_status tempogram_of(const wt_tempogram_config *config, const float *envelope, int64_t n, float **rows,
+                              int64_t *n_rows)
 {
     wt_tempogram *plan;
     *rows = NULL;
-    wt_status status = wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = LAGS}, &plan);
+    wt_status status = wt_tempogram_create(NULL, config, &plan);
     if (status) return status;
     *n_rows = wt_tempogram_rows(plan, n);
-    if (!(*rows = malloc(sizeof(float) * LAGS * (size_t)*n_rows)))
+    if (!(*rows = malloc(sizeof(float) * (size_t)(config->win_length * *n_rows))))
         status = wt_fail(WT_ERR_NO_MEMORY, "tempogram: %lld frames", (long long)*n_rows);
     if (!status) wt_tempogram_run(plan, envelope, n, *rows);
     wt_tempogram_destroy(plan);
@@ -224,11 +297,12 @@ static wt_status tempogram_of(const float *envelope, int64_t n, float **rows, in
 
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
 {
+    const wt_tempogram_config config = analyze_tempogram_config(s->options);
     float *envelope, *rows = NULL;
     int64_t n, n_rows;
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = tempogram_of(envelope, n, &rows, &n_rows);
-    if (!status) status = analyze_add_turned(r, &analyze_like.tempogram, rows, n_rows, LAGS);
+    if (!status) status = tempogram_of(&config, envelope, n, &rows, &n_rows);
+    if (!status) status = analyze_add_turned(r, &analyze_like.tempogram, rows, n_rows, config.win_length);
     free(envelope), free(rows);
     return status;
 }
@@ -237,8 +311,8 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
 static wt_status fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_stft *stft;
-    (void)s;
-    wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = LAGS, .hop = 1}, &stft);
+    const int lags = analyze_tempogram_config(s->options).win_length;
+    wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = lags, .hop = 1}, &stft);
     if (status) return status;
     const int64_t n_rows = wt_stft_frames(stft, n), bins = wt_stft_bins(stft);
     float *rows = malloc(sizeof(float) * 2 * (size_t)(n_rows * bins));
@@ -259,17 +333,20 @@ wt_status analyze_fourier_tempogram(const analyze_signal *s, analyze_result *r)
 static wt_status tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_tempo *tempo = NULL;
+    const wt_tempogram_config lags = analyze_tempogram_config(s->options);
     wt_tempo_config config = analyze_tempo_config(s);
     float *rows, *ratios = malloc(sizeof *ratios * WT_TEMPO_RATIOS * (size_t)n);
     double *bpm = malloc(sizeof *bpm * (size_t)n);
     int64_t n_rows;
-    config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // the tempogram's lags, whichever way it rounds
-    wt_status status = tempogram_of(envelope, n, &rows, &n_rows);
+    // the tempogram's lags, whichever way it rounds
+    config.ac_size_s = (lags.win_length + 0.5) * config.hop / config.rate_hz;
+    wt_status status = tempogram_of(&lags, envelope, n, &rows, &n_rows);
     if (!status && (!ratios || !bpm)) status = wt_fail(WT_ERR_NO_MEMORY, "tempo_ratios: %lld frames", (long long)n);
     if (!status) status = wt_tempo_create(NULL, &config, &tempo);
     if (!status) wt_tempo_run_frames(tempo, envelope, n, bpm);
     for (int64_t t = 0; t < n && !status; t++)
-        wt_tempogram_ratio(s->rate_hz, config.hop, rows + t * LAGS, LAGS, bpm[t], ratios + t * WT_TEMPO_RATIOS);
+        wt_tempogram_ratio(s->rate_hz, config.hop, rows + t * lags.win_length, lags.win_length, bpm[t],
+                           ratios + t * WT_TEMPO_RATIOS);
     if (!status) status = analyze_add_turned(r, &analyze_like.tempo_ratios, ratios, n, WT_TEMPO_RATIOS);
     wt_tempo_destroy(tempo);
     free(rows), free(ratios), free(bpm);
@@ -285,7 +362,8 @@ wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t
 {
     void *data;
     wt_plp *plp = NULL;
-    const wt_plp_config config = {.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .max_frames = n};
+    wt_plp_config config = analyze_plp_config(s);
+    config.max_frames = n;
     wt_status status = wt_plp_create(NULL, &config, &plp);
     if (!status) status = analyze_add(r, &analyze_like.plp, 1, n, &data);
     if (!status) wt_plp_run(plp, envelope, n, data);
@@ -313,8 +391,15 @@ static void metering_end(metering *m)
     wt_audio_reader_close(m->reader);
 }
 
+wt_loudness_config analyze_loudness_config(const analyze_options *o, int rate_hz, int channels)
+{
+    wt_loudness_config config = o->ops.loudness;
+    config.rate_hz = rate_hz, config.channels = channels;
+    return config;
+}
+
 /// In blocks of up to `room` frames, 0 = a tenth of a second. End it also after an error.
-static wt_status metering_begin(const char *path, int room, metering *m)
+static wt_status metering_begin(const analyze_options *o, const char *path, int room, metering *m)
 {
     *m = (metering){.reader = NULL};
     wt_status status = wt_audio_reader_open(path, NULL, &m->reader);
@@ -323,7 +408,7 @@ static wt_status metering_begin(const char *path, int room, metering *m)
     m->room = room ? room : m->info.rate_hz / 10 + 1;
     m->block = malloc(sizeof(float) * (size_t)m->room * (size_t)m->info.channels);
     if (!m->block) return wt_fail(WT_ERR_NO_MEMORY, "loudness: block");
-    const wt_loudness_config config = {.rate_hz = m->info.rate_hz, .channels = m->info.channels};
+    const wt_loudness_config config = analyze_loudness_config(o, m->info.rate_hz, m->info.channels);
     return wt_loudness_create(&config, &m->meter);
 }
 
@@ -336,11 +421,11 @@ static wt_status meter_block(metering *m, int n, int *n_got)
     return status;
 }
 
-static wt_status meter_file(const char *path, wt_loudness_values *values)
+static wt_status meter_file(const analyze_options *o, const char *path, wt_loudness_values *values)
 {
     enum { BLOCK = 4096 };
     metering m;
-    wt_status status = metering_begin(path, BLOCK, &m);
+    wt_status status = metering_begin(o, path, BLOCK, &m);
     for (int n = BLOCK; !status && n == BLOCK;) status = meter_block(&m, BLOCK, &n);
     if (!status) wt_loudness_query(m.meter, values);
     metering_end(&m);
@@ -370,7 +455,7 @@ wt_status analyze_loudness_curve(const analyze_signal *s, analyze_result *r)
     metering m;
     curve c = {.n = 0};
     void *rows[2];
-    wt_status status = metering_begin(s->path, 0, &m);
+    wt_status status = metering_begin(s->options, s->path, 0, &m);
     for (int64_t at = 0; !status;) {
         wt_loudness_values values;
         const int n = (int)((c.n + 1) * m.info.rate_hz / 10 - at);
@@ -403,6 +488,6 @@ wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *v)
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r)
 {
     wt_loudness_values values;
-    wt_status status = meter_file(s->path, &values);
+    wt_status status = meter_file(s->options, s->path, &values);
     return status ? status : analyze_add_loudness(r, &values);
 }

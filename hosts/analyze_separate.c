@@ -11,14 +11,14 @@
 static wt_hpss_config hpss_config(const analyze_signal *s, bool masks, int lines)
 {
     const analyze_options *o = s->options;
-    const float margin = (float)o->margin;
+    const float margin = (float)o->margin, percussive = (float)o->ops.margin_percussive;
     return (wt_hpss_config){.bins = analyze_n_fft(o) / 2 + 1,
                             .lines = lines,
                             .kernel_harmonic = o->kernel,
                             .kernel_percussive = o->kernel_bins,
                             .power = o->hard_masks ? INFINITY : (float)o->mask_power,
                             .margin_harmonic = margin,
-                            .margin_percussive = margin,
+                            .margin_percussive = percussive > 0 ? percussive : margin,
                             .complex_in = !masks,
                             .give_masks = masks};
 }

@@ -9,10 +9,17 @@ int analyze_n_fft(const analyze_options *options) { return options->n_fft ? opti
 
 int analyze_hop(const analyze_options *options) { return options->hop ? options->hop : 512; }
 
-int64_t analyze_frames(const analyze_options *options, int64_t n)
+int64_t analyze_centred_frames(const analyze_options *options, int64_t n)
 {
     const int n_fft = analyze_n_fft(options);
     return 1 + (n + n_fft / 2 * 2 - n_fft) / analyze_hop(options);
+}
+
+int64_t analyze_frames(const analyze_options *options, int64_t n)
+{
+    const int n_fft = analyze_n_fft(options);
+    if (!options->no_center) return analyze_centred_frames(options, n);
+    return n < n_fft ? 0 : 1 + (n - n_fft) / analyze_hop(options);
 }
 
 wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz)
@@ -25,7 +32,7 @@ wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz)
 wt_stft_config analyze_stft_config(const analyze_options *o)
 {
     return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o),
-                            .window = o->window, .pad = o->padding};
+                            .window = o->window, .pad = o->padding, .no_center = o->no_center};
 }
 
 // ---- Fourier
@@ -104,6 +111,14 @@ wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) {
 
 // ---- mel
 
+wt_db_config analyze_db_config(const analyze_options *o, bool limited)
+{
+    wt_db_config config = o->ops.db;
+    config.top_db = o->top_db, config.no_top = !limited;
+    if (!limited && config.reference == WT_DB_REF_MAX) config.reference = WT_DB_REF_VALUE; // analyze_limit does it
+    return config;
+}
+
 static wt_mel_config whisper_config(const analyze_signal *s)
 {
     wt_mel_config config = wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
@@ -117,10 +132,10 @@ wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
     wt_mel_config config = {.n_samples = s->n,
                             .stft = analyze_stft_config(s->options),
                             .bank = analyze_bank(s->options, s->rate_hz),
-                            .power = kind == ANALYZE_MEL_PCEN ? 1 : 0,
+                            .power = kind == ANALYZE_MEL_PCEN ? 1 : s->options->ops.mel_power,
                             .scale = kind == ANALYZE_MEL_DB || kind == ANALYZE_MEL_DB_UNLIMITED ? WT_MEL_DB
                                                                                                 : WT_MEL_LINEAR,
-                            .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
+                            .db = analyze_db_config(s->options, kind != ANALYZE_MEL_DB_UNLIMITED)};
     config.stft.precise = kind != ANALYZE_MEL_POWER;
     return config;
 }
@@ -170,27 +185,30 @@ wt_status analyze_whisper_of(const analyze_signal *s, const float *pcm, int64_t 
 
 wt_status analyze_whisper(const analyze_signal *s, analyze_result *r) { return analyze_whisper_of(s, s->pcm, s->n, r); }
 
-void analyze_limit(analyze_result *r, const float *largest_db)
+void analyze_limit(const analyze_options *o, analyze_result *r, const float *largest_db)
 {
     const analyze_array *bands = &r->arrays[r->n_arrays - 1];
     float *x = bands->data, peak = largest_db ? *largest_db : -HUGE_VALF;
     const int64_t count = analyze_count(bands);
     for (int64_t k = 0; k < count && !largest_db; k++) peak = x[k] > peak ? x[k] : peak;
-    for (int64_t k = 0; k < count; k++) x[k] = x[k] < peak - 80 ? peak - 80 : x[k];
+    const float zero = o->ops.db.reference == WT_DB_REF_MAX ? peak : 0;
+    const float least = peak - (o->top_db > 0 ? (float)o->top_db : 80);
+    for (int64_t k = 0; k < count; k++) x[k] = (x[k] < least ? least : x[k]) - zero;
 }
 
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
     if (!s->whole) return add_mel(s, r, ANALYZE_MEL_DB, &analyze_like.logmel);
     wt_status status = analyze_bands(s, r);
-    if (!status) analyze_limit(r, &s->whole->band_db);
+    if (!status) analyze_limit(s->options, r, &s->whole->band_db);
     return status;
 }
 
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s)
 {
     return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc,
-                            .dct_type = s->options->dct_type, .lifter = s->options->lifter};
+                            .dct_type = s->options->dct_type, .no_norm = s->options->ops.no_dct_norm,
+                            .lifter = s->options->lifter};
 }
 
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
@@ -223,15 +241,16 @@ wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-/// The slope of each coefficient over nine frames, or how it changes.
-wt_status analyze_delta_of_mfcc(analyze_result *r, int order)
+/// The slope of each coefficient, or how it changes.
+wt_status analyze_delta_of_mfcc(const analyze_options *o, analyze_result *r, int order)
 {
     analyze_array mfcc = r->arrays[--r->n_arrays];
     const analyze_array *like = order == 1 ? &analyze_like.mfcc_delta : &analyze_like.mfcc_delta2;
     const int64_t n_rows = mfcc.shape[0], n_frames = mfcc.shape[1];
     void *data;
     wt_status status = analyze_add(r, like, n_rows, n_frames, &data);
-    if (!status) status = wt_delta_run(&(wt_delta_config){.order = order}, mfcc.data, n_rows, n_frames, data);
+    const wt_delta_config config = analyze_delta_config(o, order);
+    if (!status) status = wt_delta_run(&config, mfcc.data, n_rows, n_frames, data);
     free(mfcc.data);
     return status;
 }
@@ -239,20 +258,21 @@ wt_status analyze_delta_of_mfcc(analyze_result *r, int order)
 wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r)
 {
     wt_status status = analyze_mfcc(s, r);
-    return status ? status : analyze_delta_of_mfcc(r, 1);
+    return status ? status : analyze_delta_of_mfcc(s->options, r, 1);
 }
 
 wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r)
 {
     wt_status status = analyze_mfcc(s, r);
-    return status ? status : analyze_delta_of_mfcc(r, 2);
+    return status ? status : analyze_delta_of_mfcc(s->options, r, 2);
 }
 
 /// Of mel magnitudes of 32-bit samples, as librosa's page on pcen() has it.
 wt_pcen_config analyze_pcen_config(const analyze_signal *s)
 {
-    wt_pcen_config config = wt_pcen_defaults();
+    wt_pcen_config config = s->options->ops.pcen;
     config.rate_hz = s->rate_hz, config.hop = analyze_hop(s->options);
+    config.max_size = s->options->ops.onset.max_size;
     return config;
 }
 
@@ -266,15 +286,15 @@ wt_status analyze_smooth(analyze_whole *whole, int64_t n_bands)
 static wt_status pcen_of_tile(const wt_pcen_config *pcen, const analyze_array *mel, analyze_whole *whole)
 {
     const int64_t n_rows = mel->shape[0], n = mel->shape[1], count = whole->count < 0 ? n - whole->from : whole->count;
-    float *own = malloc(sizeof *own * (size_t)(n_rows * count)), *data = mel->data;
+    float *own = malloc(2 * sizeof *own * (size_t)(n_rows * count)), *out = own + n_rows * count, *data = mel->data;
     wt_status status =
         own ? analyze_smooth(whole, n_rows) : wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld frames", (long long)count);
     for (int64_t row = 0; row < n_rows && !status; row++)
         memcpy(own + row * count, data + row * n + whole->from, sizeof *own * (size_t)count);
-    if (!status) status = wt_pcen_run(pcen, own, n_rows, count, whole->smooth, whole->smoothed, own);
+    if (!status) status = wt_pcen_run(pcen, own, n_rows, count, whole->smooth, whole->smoothed, out);
     if (!status) whole->smoothed = true;
     for (int64_t row = 0; row < n_rows && !status; row++)
-        memcpy(data + row * n + whole->from, own + row * count, sizeof *own * (size_t)count);
+        memcpy(data + row * n + whole->from, out + row * count, sizeof *own * (size_t)count);
     free(own);
     return status;
 }
@@ -284,11 +304,18 @@ wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
     const wt_pcen_config pcen = analyze_pcen_config(s);
     wt_status status = add_mel(s, r, ANALYZE_MEL_PCEN, &analyze_like.pcen);
     if (status) return status;
-    const analyze_array *mel = &r->arrays[r->n_arrays - 1];
+    analyze_array *mel = &r->arrays[r->n_arrays - 1];
     float *data = mel->data;
+    void *out;
+    size_t mapped;
     for (int64_t k = 0; k < analyze_count(mel); k++) data[k] *= 0x1p31f;
     if (s->whole) return pcen_of_tile(&pcen, mel, s->whole);
-    return wt_pcen_run(&pcen, data, mel->shape[0], mel->shape[1], NULL, false, data);
+    status = analyze_take(r->maps, sizeof *data * (size_t)analyze_count(mel), "pcen", &out, &mapped);
+    if (status) return status;
+    status = wt_pcen_run(&pcen, data, mel->shape[0], mel->shape[1], NULL, false, out);
+    analyze_let_go(mel->data, mel->mapped);
+    mel->data = out, mel->mapped = mapped;
+    return status;
 }
 
 // ---- constant Q
@@ -323,9 +350,21 @@ static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *c
 wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind)
 {
     const analyze_options *o = s->options;
-    return (wt_cqt_config){.kind = kind, .rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
-                           .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave,
-                           .magnitude = kind != WT_CQT_FULL};
+    wt_cqt_config config = o->ops.cqt;
+    config.kind = kind, config.rate_hz = s->rate_hz, config.hop = analyze_hop(o), config.fmin_hz = o->fmin_hz;
+    config.n_bins = o->n_bins, config.bins_per_octave = o->bins_per_octave, config.gamma_hz = 0;
+    config.window = o->window, config.pad = o->padding, config.no_scale = o->ops.no_scale;
+    config.magnitude = kind != WT_CQT_FULL;
+    return config;
+}
+
+wt_cqt_config analyze_vqt_config(const analyze_signal *s)
+{
+    const analyze_settings *t = &s->options->ops;
+    wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    config.erb_gamma = !t->has_gamma, config.gamma_hz = t->cqt.gamma_hz;
+    if (t->n_intervals) config.intervals = t->intervals, config.bins_per_octave = t->n_intervals;
+    return config;
 }
 
 static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like,
@@ -346,8 +385,7 @@ wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
 
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r)
 {
-    wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
-    config.erb_gamma = true;
+    const wt_cqt_config config = analyze_vqt_config(s);
     return add_constant_q(s, r, &analyze_like.vqt, &config);
 }
 
@@ -367,14 +405,19 @@ wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r)
 
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave)
 {
-    return (wt_tuning_config){.peaks = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options)},
-                              .n_frames = n_frames, .bins_per_octave = bins_per_octave};
+    const analyze_options *o = s->options;
+    wt_tuning_config config = {.peaks = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(o)}, .n_frames = n_frames,
+                               .bins_per_octave = bins_per_octave};
+    if (bins_per_octave) return config;
+    config.peaks.fmin_hz = o->fmin_hz, config.peaks.fmax_hz = o->fmax_hz, config.peaks.threshold = o->ops.threshold;
+    config.resolution = o->ops.resolution;
+    return config;
 }
 
 static wt_status tuning_of(const analyze_signal *s, const analyze_spectra *x, int bins_per_octave, double *tuning)
 {
     const wt_tuning_config config = analyze_tuning_config(s, x->n_frames, bins_per_octave);
-    return wt_tuning_estimate(&config.peaks, x->values, x->n_frames, bins_per_octave, 0, tuning);
+    return wt_tuning_estimate(&config.peaks, x->values, x->n_frames, bins_per_octave, config.resolution, tuning);
 }
 
 wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
@@ -382,7 +425,7 @@ wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
     analyze_spectra x;
     double tuning = 0;
     wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
-    if (!status) status = tuning_of(s, &x, 12, &tuning);
+    if (!status) status = tuning_of(s, &x, 0, &tuning);
     analyze_spectra_free(&x);
     return status ? status : analyze_add_value(r, "tuning", "semitones", tuning);
 }
@@ -397,8 +440,10 @@ static int n_chroma(const analyze_options *o) { return o->n_chroma ? o->n_chroma
 
 wt_chroma_config analyze_chroma_config(const analyze_signal *s)
 {
-    return (wt_chroma_config){.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options),
-                              .n_chroma = n_chroma(s->options), .bank_norm = WT_CHROMA_NORM_2};
+    wt_chroma_config config = s->options->ops.chroma;
+    config.rate_hz = s->rate_hz, config.n_fft = analyze_n_fft(s->options), config.n_chroma = n_chroma(s->options);
+    config.bank_norm = WT_CHROMA_NORM_2, config.tuning = s->options->ops.cqt.tuning;
+    return config;
 }
 
 wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
@@ -409,7 +454,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_chroma_config config = analyze_chroma_config(s);
     wt_status status = analyze_spectra_make(s, WT_STFT_POWER, true, &x);
     if (!status && s->whole) config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_CHROMA];
-    else if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
+    else if (!status && !s->options->ops.tuned) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
     if (!status) status = wt_chroma_create(NULL, &config, &chroma);
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
@@ -421,19 +466,30 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-enum { OCTAVES = 7, STEPS = 36 };
+/// Of the octave that is folded.
+static int steps_of(const analyze_options *o) { return o->bins_per_octave ? o->bins_per_octave : 36; }
 
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s)
 {
-    return (wt_cqt_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fmin_hz = s->options->fmin_hz,
-                           .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true,
+    const analyze_options *o = s->options;
+    return (wt_cqt_config){.kind = o->ops.by_hybrid ? WT_CQT_HYBRID : WT_CQT_FULL, .rate_hz = s->rate_hz,
+                           .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
+                           .n_bins = (o->ops.n_octaves ? o->ops.n_octaves : 7) * steps_of(o),
+                           .bins_per_octave = steps_of(o), .tuning = o->ops.cqt.tuning, .magnitude = true,
                            .precise = true};
+}
+
+wt_chroma_norm analyze_chroma_norm(const analyze_options *o, wt_chroma_norm otherwise)
+{
+    return o->ops.has_norm ? o->ops.chroma.norm : otherwise;
 }
 
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm)
 {
-    return (wt_chroma_cqt_config){.fmin_hz = s->options->fmin_hz, .n_bins = OCTAVES * STEPS,
-                                  .bins_per_octave = STEPS, .n_chroma = n_chroma(s->options), .norm = norm};
+    const wt_cqt_config folded = analyze_folded_cqt(s);
+    return (wt_chroma_cqt_config){.fmin_hz = folded.fmin_hz, .n_bins = folded.n_bins,
+                                  .bins_per_octave = folded.bins_per_octave, .n_chroma = n_chroma(s->options),
+                                  .threshold = (float)s->options->ops.threshold, .norm = norm};
 }
 
 /// librosa's chroma_cqt before its end: magnitudes, tuned, and folded.
@@ -446,9 +502,9 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out,
     wt_status status = WT_OK;
     if (s->whole) {
         config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_STEPS];
-    } else {
+    } else if (!s->options->ops.tuned) {
         status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
-        if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
+        if (!status) status = tuning_of(s, &x, config.bins_per_octave, &config.tuning);
         analyze_spectra_free(&x);
     }
     if (!status) status = constant_q_make(s, &config, &q);
@@ -464,7 +520,7 @@ wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r)
 {
     float *chroma;
     int64_t n_frames;
-    wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
+    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), &chroma, &n_frames);
     if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
     free(chroma);
     return status;
@@ -478,7 +534,9 @@ wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r)
     wt_status status = fold(s, WT_CHROMA_NORM_NONE, &chroma, &n_frames);
     if (!status && !(cens = malloc(sizeof(float) * (size_t)n * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)n_frames);
-    if (!status) status = wt_chroma_cens(chroma, n_frames, n, 0, WT_CHROMA_NORM_2, cens);
+    if (!status)
+        status = wt_chroma_cens(chroma, n_frames, n, s->options->ops.smooth,
+                                analyze_chroma_norm(s->options, WT_CHROMA_NORM_2), cens);
     if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cens, cens, n_frames, n);
     free(chroma), free(cens);
     return status;
@@ -488,7 +546,7 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
 {
     float *chroma, *out = NULL;
     int64_t n_frames;
-    wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
+    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), &chroma, &n_frames);
     if (!status && !(out = malloc(sizeof(float) * 6 * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tonnetz: %lld frames", (long long)n_frames);
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);

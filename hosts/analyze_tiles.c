@@ -100,10 +100,14 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
 static int64_t reach_of_cqt(const wt_cqt_config *c, int rate_hz)
 {
     const int steps = c->bins_per_octave ? c->bins_per_octave : 12;
-    const double fmin_hz = c->fmin_hz > 0 ? c->fmin_hz : ANALYZE_C1_HZ;
+    const double scale = c->filter_scale > 0 ? c->filter_scale : 1;
+    const double fmin_hz = (c->fmin_hz > 0 ? c->fmin_hz : ANALYZE_C1_HZ) * exp2(c->tuning / steps);
+    double nearest = 1.0 / steps; // of neighbours, in octaves
+    for (int k = 0; c->intervals && k < steps; k++)
+        nearest = fmin(nearest, log2((k + 1 < steps ? c->intervals[k + 1] : 2) / c->intervals[k]));
     const double asked = ceil((double)(c->n_bins ? c->n_bins : 84) / steps);
     const double octaves = fmin(asked, ceil(log2(fmax(1, rate_hz / fmin_hz)))); // more are refused
-    return (int64_t)(3.0 * steps * rate_hz / fmin_hz + 256 * exp2(octaves));
+    return (int64_t)(3.0 * scale * rate_hz / (nearest * fmin_hz) + 256 * exp2(octaves));
 }
 
 int64_t analyze_icqt_reach(const analyze_signal *s)
@@ -120,14 +124,15 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
     for (int k = 0; k < o->n_features; k++) {
         int64_t own = o->features[k]->context;
         if (own == ANALYZE_CONTEXT_OF_CQT) {
-            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s, WT_CQT_FULL);
-            own = 24 + reach_of_cqt(&c, rate_hz) / analyze_hop(o); // 24: what CENS smooths over
+            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_vqt_config(&s);
+            const int smooth = o->ops.smooth ? o->ops.smooth : 41; // of CENS
+            own = smooth / 2 + 4 + reach_of_cqt(&c, rate_hz) / analyze_hop(o);
         }
         const int64_t late = o->features[k]->flow ? analyze_flow_reach(&s, o->features[k]->flow) : 0;
         if (late) own += late / analyze_hop(o) + 2;
         if (o->features[k]->reach) own += o->features[k]->reach(&s) / analyze_hop(o) + 2;
         if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;
-        if (o->features[k]->of) own += ANALYZE_CONTEXT; // of nine columns
+        if (o->features[k]->of) own += analyze_delta_reach(&s) / analyze_hop(o);
         if (own > context) context = own;
     }
     return context;
@@ -138,7 +143,7 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
 static void shape_tiles(analyze_walk *w)
 {
     const analyze_options *o = w->options;
-    const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / 2 + 1;
+    const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / (o->no_center ? 1 : 2) + 1;
     const int64_t group = 16;
     w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + group - 1) / group * group;
     w->n_own = analyze_tile(o) / hop / group * group;
@@ -320,7 +325,7 @@ static wt_status make_slopes(const sink *s)
     for (int k = 0; k < s->all->n_arrays && !status; k++) {
         if (!s->late[k]) continue;
         one->arrays[0] = s->all->arrays[k];
-        status = analyze_differentiate(s->late[k], one, 0);
+        status = analyze_differentiate(s->report->options, s->late[k], one, 0);
         s->all->arrays[k] = one->arrays[0];
     }
     free(one);
@@ -403,7 +408,7 @@ static wt_status run_once(analyze_walk *w, const char *output)
     analyze_result *results = calloc(3 + n_features, sizeof *results), *gathered = results + 3; // shapes, all, a tile
     sink *s = calloc(1, sizeof *s);
     wt_status status = results && s ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
-    w->n_frames = analyze_frames(w->options, w->n);
+    w->n_frames = analyze_centred_frames(w->options, w->n); // others have fewer
     w->keep_samples = w->options->format == ANALYZE_PNG;
     if (!status) status = analyze_whole_learn(w, gathered);
     if (!status) status = probe(w, &tiled, results);

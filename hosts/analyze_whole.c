@@ -46,7 +46,10 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
 {
     analyze_options options = *s.options;
     analyze_result bands = {.n_arrays = 0};
-    if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
+    if (plain)
+        options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0,
+        options.window = (wt_window_config){.n = 0}, options.padding = WT_STFT_PAD_ZERO,
+        options.mel_norm = WT_MEL_NORM_SLANEY, options.ops.mel_power = 0;
     wt_status status =
         make_feature(w, s, plain ? analyze_precise_bands() : analyze_bands_of_peak(), options, &bands);
     if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
@@ -127,11 +130,11 @@ static wt_status make_tunings(const analyze_walk *w, unsigned needs, wt_tuning_w
 {
     static const unsigned need[] = {ANALYZE_NEED_TUNING, ANALYZE_NEED_CHROMA, ANALYZE_NEED_STEPS};
     const analyze_signal s = {.options = w->options, .rate_hz = w->rate_hz};
-    const int steps[] = {12, analyze_chroma_config(&s).n_chroma, analyze_folded_cqt(&s).bins_per_octave};
+    const int steps[] = {0, analyze_chroma_config(&s).n_chroma, analyze_folded_cqt(&s).bins_per_octave};
     wt_status status = WT_OK;
     for (int k = 0; k < ANALYZE_TUNINGS && !status; k++) {
         const wt_tuning_config config = analyze_tuning_config(&s, 0, steps[k]);
-        if (needs & need[k]) status = wt_tuning_walk_create(&config.peaks, steps[k], 0, &tunings[k]);
+        if (needs & need[k]) status = wt_tuning_walk_create(&config.peaks, steps[k], config.resolution, &tunings[k]);
     }
     return status;
 }
@@ -157,6 +160,9 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
             if (tuning) w->whole[k / ANALYZE_TUNINGS].tuning[k % ANALYZE_TUNINGS] = wt_tuning_walk_end_pass(tuning);
         }
     }
+    for (int c = 0; c < w->channels && w->options->ops.tuned; c++)
+        w->whole[c].tuning[ANALYZE_TUNING_OF_CHROMA] = w->whole[c].tuning[ANALYZE_TUNING_OF_STEPS] =
+            w->options->ops.cqt.tuning;
     for (int c = 0; c < w->channels && l.level && !status; c++) w->whole[c].gain = analyze_level_gain(l.level);
     analyze_level_destroy(l.level);
     for (int k = 0; l.tunings && k < w->channels * ANALYZE_TUNINGS; k++)
@@ -292,7 +298,7 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *feature, c
             status = finish_samples(w, f, s, r, &parts[c]);
         else if (!status)
             status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
-        if (!status && feature->of) status = analyze_differentiate(feature, &parts[c], 0);
+        if (!status && feature->of) status = analyze_differentiate(w->options, feature, &parts[c], 0);
     }
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);

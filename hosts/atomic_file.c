@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,41 @@
 static wt_status no_memory(const char *path)
 {
     return wt_fail(WT_ERR_NO_MEMORY, "%s: name", path);
+}
+
+// What a process that leaves at once must remove, whichever of its threads wrote it: like a signal's number this has no
+// other place than a global.
+static struct {
+    pthread_mutex_t mutex;
+    char **names; // [n], borrowed from the files
+    int n, room;
+} begun = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/// With the mutex held.
+static bool note(char *temporary)
+{
+    if (begun.n == begun.room) {
+        const int room = 16 + 2 * begun.room;
+        char **names = realloc(begun.names, sizeof *names * (size_t)room);
+        if (!names) return false;
+        begun.names = names, begun.room = room;
+    }
+    begun.names[begun.n++] = temporary;
+    return true;
+}
+
+static void forget(const char *temporary)
+{
+    pthread_mutex_lock(&begun.mutex);
+    for (int k = begun.n - 1; k >= 0; k--)
+        if (begun.names[k] == temporary) begun.names[k] = begun.names[--begun.n];
+    pthread_mutex_unlock(&begun.mutex);
+}
+
+void wt__atomic_file_abandon_all(void)
+{
+    pthread_mutex_lock(&begun.mutex); // for good: nothing is begun any more
+    for (int k = 0; k < begun.n; k++) unlink(begun.names[k]);
 }
 
 /// Sets target and refuses what must not be replaced. `mode` is the existing file's, 0 = none.
@@ -42,14 +78,22 @@ static wt_status create_temporary(const char *path, wt__atomic_file *f, mode_t m
     const size_t room = (size_t)folder_length + 256;
     char *temporary = malloc(room);
     if (!temporary) return no_memory(path);
+    pthread_mutex_lock(&begun.mutex);
+    if (!note(temporary)) {
+        pthread_mutex_unlock(&begun.mutex);
+        free(temporary);
+        return no_memory(path);
+    }
     for (int k = 0; k < 10000; k++) { // others may be writing the same target
         snprintf(temporary, room, "%.*s.%.200s.%ld-%d.part", folder_length, f->target, f->target + folder_length,
                  (long)getpid(), k);
         f->fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd >= 0 || errno != EEXIST) break;
     }
+    const int error = errno;
+    pthread_mutex_unlock(&begun.mutex);
     if (f->fd < 0) {
-        int error = errno;
+        forget(temporary);
         free(temporary);
         return wt_fail(WT_ERR_FILE, "%s: cannot be created: %s", path, strerror(error));
     }
@@ -78,6 +122,7 @@ static wt_status finish(wt__atomic_file *f, bool sync)
     if (failed) return wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", f->target, strerror(errno));
     if (rename(f->temporary, f->target))
         return wt_fail(WT_ERR_FILE, "%s: the finished file cannot be renamed to it: %s", f->target, strerror(errno));
+    forget(f->temporary);
     free(f->temporary);
     f->temporary = NULL;
     return WT_OK;
@@ -95,6 +140,7 @@ void wt__atomic_file_discard(wt__atomic_file *file)
     if (file->temporary) {
         if (file->fd >= 0) close(file->fd);
         unlink(file->temporary);
+        forget(file->temporary);
     }
     free(file->temporary);
     free(file->target);

@@ -30,6 +30,9 @@ WT_CHECKED wt_status wt__atomic_file_commit(wt__atomic_file *file, bool sync);
 /// Remove the temporary file and free; a zeroed or discarded struct is allowed.  [worker]
 void wt__atomic_file_discard(wt__atomic_file *file);
 
+/// Remove the temporary files of all threads, before _exit: who begins another waits for ever.  [main]
+void wt__atomic_file_abandon_all(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 #include "analyze_options.h"
 #include "analyze_run.h"
+#include "atomic_file.h"
 #include "command.h"
 #include "interrupt.h"
 #include "process_report.h"
@@ -31,20 +32,6 @@ static int print_help(const wt_option *options, int n)
            "  warptone analyze -f filter --band pass --edges 300,3400 speech.wav telephone.wav\n"
            "  warptone analyze -f tempo,loudness --format csv song.flac -\n");
     return EXIT_OK;
-}
-
-typedef struct view {
-    wt_progress bar;
-    process_run *run;
-    bool shown;
-} view;
-
-static void draw(void *user)
-{
-    view *v = user;
-    if (v->shown)
-        wt_progress_move(&v->bar, atomic_load(&v->run->n_done), (double)atomic_load(&v->run->done_milliseconds) * 1e-3,
-                         NULL);
 }
 
 // ---- what is said at the end
@@ -91,6 +78,50 @@ static void report_json(const analyze_arguments *a, const process_run *run, doub
     json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     fputc('\n', out);
     json_decref(root);
+}
+
+// ---- while it runs
+
+typedef struct view {
+    wt_progress bar;
+    const analyze_arguments *arguments;
+    process_run *run;
+    const analyze_times *times;
+    FILE *json; // where the summary goes; NULL = as text
+    bool shown;
+    int64_t begin_ns, interrupted_ns; // 0 = not yet
+} view;
+
+static void report(const view *v)
+{
+    const double wall_s = (double)(wt_clock_now_ns(NULL) - v->begin_ns) * 1e-9;
+    if (v->json) report_json(v->arguments, v->run, wall_s, v->times, v->json);
+    else report_text(v->run, wall_s, v->arguments->quiet);
+}
+
+/// Ops do not look for signals, and some settings keep one busy for minutes: what is not at its end half a second
+/// after a signal is left as it is, and what it wrote is removed.
+static void leave_if_late(view *v)
+{
+    const int64_t now_ns = wt_clock_now_ns(NULL), patience_ns = 500000000;
+    if (!wt_interrupted()) return;
+    if (!v->interrupted_ns) v->interrupted_ns = now_ns;
+    if (now_ns - v->interrupted_ns < patience_ns) return;
+    wt__atomic_file_abandon_all();
+    if (v->shown) wt_progress_end(&v->bar);
+    report(v);
+    fputs("warptone analyze: interrupted\n", stderr);
+    if (v->json) fflush(v->json);
+    _exit(128 + wt_interrupt_signal());
+}
+
+static void draw(void *user)
+{
+    view *v = user;
+    if (v->shown)
+        wt_progress_move(&v->bar, atomic_load(&v->run->n_done), (double)atomic_load(&v->run->done_milliseconds) * 1e-3,
+                         NULL);
+    leave_if_late(v);
 }
 
 // ---- the run
@@ -147,15 +178,17 @@ static int analyze_files(analyze_arguments *a, char **inputs, int n_inputs, cons
     wt_status status = process_list(inputs, n_inputs, output, a->options.extension, a->resume, &run.items,
                                     &run.n_items);
     if (status) return command_fail("analyze", status);
-    view v = {.bar = {.verb = "analyzing", .n_items = run.n_items, .unit = "s"}, .run = &run,
-              .shown = !a->quiet && !a->json};
-    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    view v = {.bar = {.verb = "analyzing", .n_items = run.n_items, .unit = "s"},
+              .arguments = a,
+              .run = &run,
+              .times = &times,
+              .json = !a->json ? NULL : strcmp(output, "-") ? stdout : stderr,
+              .shown = !a->quiet && !a->json,
+              .begin_ns = wt_clock_now_ns(NULL)};
     if (v.shown) wt_progress_begin(&v.bar);
     status = analyze_run(&a->options, &run, draw, &v, &times);
     if (v.shown) wt_progress_end(&v.bar);
-    const double wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
-    if (a->json) report_json(a, &run, wall_s, &times, strcmp(output, "-") ? stdout : stderr);
-    else report_text(&run, wall_s, a->quiet);
+    report(&v);
     const int code = status ? command_fail("analyze", status) : process_exit_code(&run, false);
     process_list_free(run.items, run.n_items);
     return code;

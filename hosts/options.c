@@ -7,7 +7,7 @@
 #include <string.h>
 #include <warptone/names.h>
 
-enum { MAX_OPTIONS = 63, COLUMN = 26 };
+enum { MAX_OPTIONS = 255, COLUMN = 26 };
 
 static const wt_option help_option = {.name = "help", .letter = 'h', .help = "this text"};
 

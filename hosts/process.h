@@ -39,7 +39,7 @@ typedef struct process_options {
 typedef struct process_item {
     char *input, *output;
     bool skipped; // --resume found it done
-    bool finished;
+    atomic_bool finished;
     wt_status status;
     char message[512];  // the error, or a warning about an input that was repaired
     double audio_s;     // length of the input

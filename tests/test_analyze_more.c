@@ -103,11 +103,10 @@ static void the_invertible_transform_is_sampled(void **state)
 }
 
 /// Magnitudes of transforms in double, frame by frame, [FRAMES][BINS].
-static void spectra_of(void **state, float *x)
+static void spectra_of(wt_stft_pad pad, float *x)
 {
-    (void)state;
     wt_stft *stft;
-    assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = N_FFT, .hop = HOP, .precise = true}, &stft));
+    assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = N_FFT, .hop = HOP, .pad = pad, .precise = true}, &stft));
     assert_int_equal(wt_stft_frames(stft, N), FRAMES);
     assert_int_equal(wt_stft_forward_real(stft, tones, N, false, x), WT_OK);
     wt_stft_destroy(stft);
@@ -115,7 +114,7 @@ static void spectra_of(void **state, float *x)
 
 static void peaks_of_spectra_are_pitches(void **state)
 {
-    spectra_of(state, spectra);
+    spectra_of(WT_STFT_PAD_ZERO, spectra);
     const wt_piptrack_config config = {.rate_hz = RATE_HZ, .n_fft = N_FFT, .fmin_hz = 200, .fmax_hz = 2000};
     assert_ok(wt_piptrack(&config, spectra, FRAMES, want, want + FRAMES * BINS));
     for (int k = 0; k < 2; k++)
@@ -128,7 +127,7 @@ static void multiples_of_a_frequency_add_up(void **state)
     static const double harmonics[] = {1, 2, 3, 4}, weights[] = {1, 0.45, 0.33, 0.25};
     double hz[BINS];
     wt_salience *plan;
-    spectra_of(state, spectra);
+    spectra_of(WT_STFT_PAD_ZERO, spectra);
     for (int k = 0; k < BINS; k++) hz[k] = (double)k * RATE_HZ / N_FFT;
     const wt_salience_config config = {BINS, hz, 4, harmonics, weights, false, 0};
     assert_ok(wt_salience_create(NULL, &config, &plan));
@@ -231,12 +230,12 @@ static void spectra_are_sums_of_components(void **state)
     npy_free(&v), npy_free(&w), npy_free(&h), npy_free(&w_next), npy_free(&h_next);
 }
 
-static void assert_signal(void **state, const char *options, const float *magnitudes)
+static void assert_signal(void **state, const char *options, wt_stft_pad pad, const float *magnitudes)
 {
     int64_t n_frames;
     wt_griffin_lim *plan;
     const wt_griffin_lim_config config = {
-        .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true}, // of a short signal
+        .stft = {.n_fft = N_FFT, .hop = HOP, .pad = pad},
         .n_frames = FRAMES, .length = N, .n_iter = 4, .seed = 5};
     float *signal = malloc(sizeof *signal * N);
     assert_ok(wt_griffin_lim_create(NULL, &config, &plan));
@@ -255,8 +254,11 @@ static void assert_signal(void **state, const char *options, const float *magnit
 
 static void magnitudes_become_a_signal(void **state)
 {
-    spectra_of(state, spectra);
-    assert_signal(state, "-f griffin_lim --iterations 4 --seed 5" SHORT, spectra);
+    spectra_of(WT_STFT_PAD_ZERO, spectra);
+    assert_signal(state, "-f griffin_lim --iterations 4 --seed 5" SHORT, WT_STFT_PAD_ZERO, spectra);
+    spectra_of(WT_STFT_PAD_REFLECT, spectra);
+    assert_signal(state, "-f griffin_lim --iterations 4 --seed 5 --padding reflect" SHORT, WT_STFT_PAD_REFLECT,
+                  spectra);
 }
 
 static void mel_bands_become_a_signal(void **state)
@@ -275,7 +277,7 @@ static void mel_bands_become_a_signal(void **state)
     analyze_assert_turned(array_of(state, "-f mel_to_stft --n-mels 40" SHORT, 0), spectra, BINS, FRAMES);
     wt_mel_inverse_destroy(plan);
     wt_mel_destroy(mel);
-    assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, spectra);
+    assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, WT_STFT_PAD_ZERO, spectra);
 }
 
 #define EVERY                                                                                                          \

@@ -39,7 +39,7 @@ ROWS = [
     ("CQT 84", 8000, "tonal", "cqt 84", "cqt 84 one core", F * 7 * real_transform(256) + 100 * R, 4 * R + F * 84 * 8),
     ("HPSS, samples to samples", 800, "tonal", "hpss", "hpss audio one core", 3 * FRAME, 12 * R),
     ("pYIN", 500, "pitch", "pyin", "pyin cpu", 3 * F * real_transform(4096), 4 * R),
-    ("Griffin-Lim 32", 300, "spectral", "griffin-lim 32", "griffin-lim 32 2048/512", 65 * FRAME, 8 * R),
+    ("Griffin-Lim 32, in float", 300, "spectral", "griffin-lim 32", "griffin-lim 32 2048/512", 65 * FRAME, 8 * R),
     ("beats", 10000, "pitch", "beats", "beats cpu", FRAME, 4 * R),
     ("stretch 1.25, librosa's", 3000, "pitch", "stretch 1.25", "stretch 1.25 cpu", FRAME * 2.6, 4 * R * 1.8),
 ]
@@ -89,7 +89,7 @@ def works():
         "CQT 84": lambda: librosa.cqt(noise, sr=R),
         "HPSS, samples to samples": lambda: librosa.effects.hpss(noise),
         "pYIN": lambda: librosa.pyin(tone, sr=R, fmin=65.406, fmax=2093.005),
-        "Griffin-Lim 32": lambda: librosa.griffinlim(magnitudes),
+        "Griffin-Lim 32, in float": lambda: librosa.griffinlim(magnitudes),
         "beats": lambda: librosa.beat.beat_track(y=tone, sr=R),
         "stretch 1.25, librosa's": lambda: librosa.effects.time_stretch(tone, rate=1.25),
     }

@@ -64,7 +64,7 @@ ROWS = [
     ("MFCC 40 400/160, 16 kHz", "spectral", "mfcc 40 400/160", "mfcc speech", "8x",
      spectral_limit(*SPEECH, "mel", 80, 40)),
     ("MFCC 20", "spectral", "mfcc 20 2048/512", "mfcc music", "1200 h/s", spectral_limit(R, 2048, 512, "mel", 128, 20)),
-    ("Griffin-Lim 32", "spectral", "griffin-lim 32 2048/512", "griffin-lim music", "10x, 12 h/s",
+    ("Griffin-Lim 32, in float", "spectral", "griffin-lim 32 2048/512", "griffin-lim music", "10x, 12 h/s",
      spectral_limit(R, 2048, 512, "griffin-lim")),
     ("time stretch 1.25, librosa's", "pitch", "stretch 1.25", "stretch music", "6x", stretch_limit(R, F, F / 1.25, 60)),
     ("time stretch 1.25, locked", "pitch", "stretch locked", None, "-", stretch_limit(R, 2 * F / 1.25, F / 1.25, 8)),

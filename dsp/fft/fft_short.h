@@ -119,18 +119,25 @@ WT_INLINE void across_bins(const float *w, const float *in, float *out, float sc
     out[2 * h] = 2 * (a[0].re[0] - a[0].im[0]), out[2 * h + 1] = 0;
 }
 
+// pair_bins() back. The scale goes where sums take the products in: it is a power of two, so no bit depends on where.
 WT_INLINE void across_fold(const float *w, const float *in, float *out, float scale, const int h)
 {
     const float *w_im = w + wt__fft_padded((size_t)h / 2 + 1);
+    const int m = h / 2; // its own mirror: twice the conjugate
     cvec a[8];
-    a[0] = (cvec){{in[0] - in[2 * h]}, {in[0] + in[2 * h]}}; // the parts change places: the way back
-    UNROLL for (int k = 1; k <= h / 2; k++)
+    const cvec first = one_in(in, 0), middle = one_in(in, m), last = one_in(in, h);
+    // The parts change places: the way back.
+    a[0] = scaled((cvec){first.re - last.re, first.re + last.re}, scale);
+    a[m] = scaled((cvec){-middle.im, middle.re}, 2 * scale);
+    UNROLL for (int k = 1; k < m; k++)
     {
-        const bin_pair y = pair_bins(one_in(in, k), one_in(in, h - k), (vec){w[k]}, (vec){w_im[k]}, true);
-        a[k] = swapped(y.low);
-        a[h - k] = swapped(y.high);
+        const cvec x = one_in(in, k), y = one_in(in, h - k);
+        const cvec even = scaled((cvec){x.re + y.re, x.im - y.im}, scale);
+        const cvec odd = times((cvec){x.re - y.re, x.im + y.im}, (vec){w[k]} * scale, -(vec){w_im[k]} * scale);
+        a[k] = swapped(add_i(even, odd));
+        a[h - k] = (cvec){odd.re - even.im, even.re + odd.im};
     }
-    across(a, h, scale);
+    across(a, h, 1);
     UNROLL for (int k = 0; k < h; k++) one_out(out, k, swapped(a[k]));
 }
 

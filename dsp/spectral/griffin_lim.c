@@ -78,8 +78,6 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     if (wt_stft_frames(stft, g->length) != c->n_frames)
         return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: length %lld has %lld frames, want the %lld given",
                        (long long)g->length, (long long)wt_stft_frames(stft, g->length), (long long)c->n_frames);
-    if (s->precise && !s->no_center && s->pad != WT_STFT_PAD_ZERO)
-        return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: precise with pad %d, want 0 (zeros)", (int)s->pad);
     g->bins = wt_stft_bins(stft);
     g->row = wt__fft_padded((size_t)g->bins);
     g->c = (float)(c->momentum / (1 + c->momentum));
@@ -92,7 +90,7 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
     g->head = g->tail = g->n_padded;
     if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) {
-        if (s->precise) return WT_OK;
+        if (s->precise || wt__op_on_gpu(g->device)) return WT_OK;
         g->head = (g->lag + 1) * g->hop;
         g->tail = (c->n_frames - 1 < g->used ? c->n_frames - 1 : g->used) * g->hop;
         return WT_OK;
@@ -194,9 +192,8 @@ static wt_status make_cuda(wt_griffin_lim *g)
                                              .n_used = g->used,
                                              .length = g->length,
                                              .n_padded = g->n_padded,
-                                             .head = g->head,
-                                             .tail = g->tail,
-                                             .squares = g->squares,
+                                             .squares = g->squares32,
+                                             .squares64 = g->squares,
                                              .seeds = seeds,
                                              .jumps = jumps,
                                              .n_iter = g->config.n_iter,
@@ -215,11 +212,12 @@ wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *
     wt_griffin_lim *g = calloc(1, sizeof *g);
     if (!g) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: handle");
     g->config = *config;
+    g->config.stft.precise = !config->in_float;
     g->device = device;
     g->n_slots = wt__op_slots(device, (int64_t)(config->n_signals > 0 ? config->n_signals : 1) *
                                           (config->stft.channels > 0 ? config->stft.channels : 1));
     g->slots = calloc((size_t)g->n_slots, sizeof *g->slots);
-    wt_status status = g->slots ? wt_stft_create(&config->stft, &g->slots[0].stft)
+    wt_status status = g->slots ? wt_stft_create(&g->config.stft, &g->slots[0].stft)
                                 : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: %d threads", g->n_slots);
     if (!status) status = resolve(g, g->slots[0].stft);
     if (!status) status = make_windows(g);
@@ -529,8 +527,12 @@ WT_RT static void synthesise64(const wt_griffin_lim *g, slot *s)
 // Outside the signal the padding rules; zeros are librosa's for Griffin-Lim.
 static void pad64(const wt_griffin_lim *g, double *padded)
 {
-    memset(padded, 0, (size_t)g->margin * sizeof(double));
-    memset(padded + g->margin + g->length, 0, (size_t)(g->n_padded - g->margin - g->length) * sizeof(double));
+    const wt_stft_pad rule = g->config.stft.pad;
+    const int64_t n = g->length, end = n + g->margin;
+    double *signal = padded + g->margin;
+    for (int64_t i = 1; i <= g->margin; i++) signal[-i] = wt__stft_padded64(signal, n, -i, g->margin, rule);
+    for (int64_t i = n; i < end; i++) signal[i] = wt__stft_padded64(signal, n, i, g->margin, rule);
+    memset(signal + end, 0, (size_t)(g->n_padded - g->margin - end) * sizeof(double));
 }
 
 WT_RT static void analyse64(const wt_griffin_lim *g, slot *s, const float *magnitude, int64_t tile, double c)

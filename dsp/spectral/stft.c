@@ -177,20 +177,23 @@ int64_t wt_stft_samples(const wt_stft *stft, int64_t n_frames)
 
 // ---- forward
 
-float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad)
-{
-    if (at >= 0 && at < n) return pcm[at];
-    const int64_t outside = at < 0 ? -at : at - n + 1;
-    const float edge = pcm[at < 0 ? 0 : n - 1];
-    if (pad == WT_STFT_PAD_ZERO) return 0;
-    if (pad == WT_STFT_PAD_RAMP) return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
-    if (pad == WT_STFT_PAD_EDGE || n == 1) return edge;
-    const bool symmetric = pad == WT_STFT_PAD_SYMMETRIC;
-    const int64_t period = symmetric ? 2 * n : 2 * (n - 1);
-    at %= period;
-    if (at < 0) at += period;
-    return pcm[at < n ? at : period - at - symmetric];
-}
+#define PADDED(name, number)                                                                                           \
+    number name(const number *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad)                             \
+    {                                                                                                                  \
+        if (at >= 0 && at < n) return pcm[at];                                                                         \
+        const int64_t outside = at < 0 ? -at : at - n + 1;                                                             \
+        const number edge = pcm[at < 0 ? 0 : n - 1];                                                                   \
+        if (pad == WT_STFT_PAD_ZERO) return 0;                                                                         \
+        if (pad == WT_STFT_PAD_RAMP) return outside < margin ? edge * (number)(margin - outside) / (number)margin : 0; \
+        if (pad == WT_STFT_PAD_EDGE || n == 1) return edge;                                                            \
+        const bool symmetric = pad == WT_STFT_PAD_SYMMETRIC;                                                           \
+        const int64_t period = symmetric ? 2 * n : 2 * (n - 1);                                                        \
+        at %= period;                                                                                                  \
+        if (at < 0) at += period;                                                                                      \
+        return pcm[at < n ? at : period - at - symmetric];                                                             \
+    }
+PADDED(wt__stft_padded, float)
+PADDED(wt__stft_padded64, double)
 
 WT_CLONES void wt__stft_multiply(const float *a, const float *b, float *product, int n)
 {

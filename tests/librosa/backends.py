@@ -70,9 +70,9 @@ def make_files(folder):
 # ---- options
 
 # Phases that vocoders add up along frames that do not overlap are the rounding's: an input's last digit moves their
-# output by 1e-3. HPSS of such frames divides by what windows leave between them, which shows the last digits of
+# output by 1e-3. HPSS and istft of such frames divide by what windows leave between them, which shows the last digits of
 # resamplers that sum in float. These have frames that overlap.
-OVERLAPPING = ["time_stretch", "pitch_shift", "hpss"]
+OVERLAPPING = ["time_stretch", "pitch_shift", "hpss", "istft"]
 
 
 def draw_spectra(r, feature):
@@ -96,6 +96,8 @@ OFTEN = [
     ("--n-bins", 0.2, [1, 12, 24, 60, 84]), ("--bins-per-octave", 0.1, [3, 12, 24, 36]),
     ("--n-chroma", 0.2, [6, 12, 24, 36]), ("--fmin", 0.2, [20, 32.7, 65.4, 110, 300]),
     ("--fmax", 0.2, [500, 1000, 2093, 3000, 5000]), ("--margin", 0.3, [1, 2, 5]),
+    ("--padding", 0.15, ["reflect", "symmetric", "edge", "ramp"]),
+    ("--window", 0.15, ["hamming", "blackman", "blackman_harris", "flat_top", "rectangular"]),
     ("--speed", 0.6, [0.5, 0.8, 1, 1.25, 2, 3.7]), ("--steps", 0.6, [-12, -5, -0.5, 3, 7, 12]),
     ("--vocoder", 0.6, ["transient", "locked", "librosa", "wsola"]), ("--components", 0.2, [1, 3, 8, 17]),
     ("--iterations", 0.8, [1, 2, 3, 10]), ("--bpm", 0.2, [60, 97, 180]), ("--top-db", 0.3, [10, 30, 60]),
@@ -110,7 +112,62 @@ OFTEN = [
     ("--denoiser", 0.6, ["lsa", "wiener", "gate"]), ("--noise", 0.3, ["0,0.3", "0.2,0.8"]),
     ("--max-cut", 0.3, [6, 30, 60]), ("--tail", 0.4, [16, 64, 256, 500]),
 ]
-FLAGS = [("--htk", 0.1), ("--keep-formants", 0.3), ("--backtrack", 0.3), ("--channels", 0.3)]
+# settings of ops: the features that have them, how often, and their values
+OF_DECIBELS = "logmel mfcc mfcc_delta mfcc_delta2 spectrogram_db"
+OF_MEL = "mel logmel mfcc mel_to_stft mel_to_audio"
+OF_CQT = "cqt vqt pseudo_cqt hybrid_cqt icqt"
+OF_FOLDED = "chroma_cqt chroma_cens tonnetz"
+OF_ONSETS = ("onset_strength onsets tempo tempos beats tempogram fourier_tempogram tempo_ratios plp")
+OF_TEMPO = "tempo tempos beats tempo_ratios"
+SETTINGS = [
+    (OF_DECIBELS, 0.4, "--ref", ["max", 0.01, 100]), (OF_DECIBELS + " flatness", 0.3, "--amin", [1e-8, 1e-5, 0.01]),
+    (OF_DECIBELS, 0.3, "--top-db", [20, 120, 1000]), (OF_MEL + " flatness", 0.4, "--power", [0.5, 1, 1.5, 3]),
+    ("mfcc mfcc_delta mfcc_delta2", 0.4, "--dct-norm", ["none"]),
+    ("mfcc_delta mfcc_delta2", 0.5, "--delta-width", [3, 5, 11, 31]),
+    ("mfcc_delta mfcc_delta2", 0.5, "--delta-mode", ["interp", "nearest", "mirror", "constant"]),
+    ("pcen", 0.5, "--pcen-gain", [0, 0.5, 0.8]), ("pcen", 0.5, "--pcen-bias", [0, 1, 10]),
+    ("pcen", 0.5, "--pcen-power", [0, 0.25, 1]), ("pcen", 0.5, "--time-constant", [0.06, 1]),
+    ("pcen", 0.3, "--pcen-b", [0.05, 1]), ("pcen " + OF_ONSETS, 0.4, "--max-size", [1, 2, 3, 5]),
+    (OF_CQT, 0.5, "--filter-scale", [0.5, 0.8, 2]), (OF_CQT, 0.3, "--filter-norm", ["1", "2", "inf", "none"]),
+    (OF_CQT, 0.3, "--sparsity", [1e-6, 0.05, 0.2]), (OF_CQT + " fir", 0.3, "--no-scale", None),
+    (OF_CQT + " chroma " + OF_FOLDED, 0.4, "--tuning", [-0.4, 0, 0.123, 0.5]),
+    ("vqt", 0.5, "--gamma", [0, 5, 30]), ("vqt", 0.3, "--intervals", ["1,9/8,5/4,4/3,3/2,5/3,15/8", "1,1.2,1.6"]),
+    ("nsgt insgt", 0.5, "--slice", [4096, 16384, 30000, 131072]),
+    ("chroma " + OF_FOLDED, 0.4, "--norm", ["inf", "1", "2", "none"]), ("chroma", 0.3, "--ctroct", [3, 6.5]),
+    ("chroma", 0.4, "--octwidth", [0, 1, 4]), ("chroma", 0.3, "--base-a", None),
+    (OF_FOLDED, 0.4, "--n-octaves", [3, 5, 6]), (OF_FOLDED, 0.4, "--cqt-mode", ["full", "hybrid"]),
+    ("chroma_cens", 0.5, "--win-len-smooth", [1, 2, 11, 80]),
+    (OF_FOLDED + " piptrack tuning", 0.3, "--threshold", [0.01, 0.05, 0.4]),
+    ("tuning", 0.5, "--resolution", [0.001, 0.05, 0.3]), ("pyin", 0.4, "--resolution", [0.05, 0.25]),
+    ("rolloff", 0.6, "--roll-percent", [0.01, 0.5, 0.99]), ("bandwidth", 0.6, "--p", [0.5, 1, 3]),
+    ("bandwidth tempogram", 0.4, "--no-norm", None), ("contrast", 0.4, "--n-bands", [1, 3, 5]),
+    ("contrast", 0.4, "--quantile", [0.01, 0.1, 0.5]), ("contrast", 0.4, "--linear", None),
+    ("poly", 0.6, "--poly-order", [0, 2, 3]), ("salience", 0.5, "--harmonics", ["1", "1/2,1,2,3", "1,2.5"]),
+    ("salience", 0.4, "--all-bins", None), ("salience", 0.4, "--fill-value", ["nan", 0, -1]),
+    ("reassigned", 0.5, "--ref-power", [1e-3, 0.1]), ("reassigned", 0.4, "--fill-nan", None),
+    ("reassigned", 0.4, "--no-clip", None), ("hpss residual hpss_masks", 0.4, "--margin-percussive", [1, 3]),
+    ("pitch_shift", 0.4, "--scale", None), ("pitch_shift", 0.3, "--formant-order", [10, 40]),
+    ("griffin_lim mel_to_audio", 0.4, "--init", ["random", "zero"]),
+    ("griffin_lim mel_to_audio", 0.4, "--momentum", [0, 0.5, 0.9]), ("savgol", 0.4, "--spacing", [0.01, 3]),
+    ("fir", 0.5, "--window", ["hamming", "hann", "blackman", "rectangular"]),
+    (OF_ONSETS, 0.4, "--lag", [1, 2, 5]), (OF_ONSETS, 0.3, "--detrend", None),
+    (OF_ONSETS, 0.3, "--aggregate", ["mean", "median"]), ("onsets", 0.3, "--delta", [0, 0.2, 0.5]),
+    ("onsets", 0.3, "--wait", [0, 10]), ("onsets", 0.3, "--pre-max", [0, 4]), ("onsets", 0.3, "--post-max", [1, 4]),
+    ("onsets", 0.3, "--pre-avg", [0, 10]), ("onsets", 0.3, "--post-avg", [1, 10]),
+    ("onsets", 0.3, "--no-normalize", None), (OF_TEMPO, 0.4, "--start-bpm", [60, 90, 200]),
+    (OF_TEMPO, 0.3, "--std-bpm", [0.3, 2]), (OF_TEMPO, 0.3, "--max-tempo", [150, 240]),
+    (OF_TEMPO, 0.3, "--ac-size", [2, 5, 12]), ("beats", 0.4, "--tightness", [1, 30, 400]),
+    ("beats", 0.3, "--no-trim", None),
+    ("tempogram fourier_tempogram tempo_ratios plp", 0.5, "--tempogram-length", [30, 101, 200, 500]),
+    ("plp", 0.4, "--tempo-min", [20, 60]), ("plp", 0.4, "--tempo-max", [150, 250]),
+    ("yin", 0.5, "--trough-threshold", [0.01, 0.3]), ("pyin", 0.4, "--n-thresholds", [3, 50]),
+    ("pyin", 0.4, "--beta-parameters", ["1,18", "2,5"]), ("pyin", 0.4, "--boltzmann-parameter", [0.5, 4]),
+    ("pyin", 0.4, "--max-transition-rate", [10, 60]), ("pyin", 0.4, "--switch-prob", [0.001, 0.2]),
+    ("pyin", 0.4, "--no-trough-prob", [0.001, 0.5]), ("pyin", 0.3, "--keep-unvoiced", None),
+    ("vad", 0.5, "--vad-enter", [6, 15]), ("vad", 0.5, "--vad-leave", [1, 5]), ("vad", 0.3, "--vad-min", [-100, -30]),
+    ("vad", 0.4, "--hangover", [10, 1000]), ("loudness", 0.4, "--no-true-peak", None),
+]
+FLAGS = [("--htk", 0.1), ("--no-center", 0.15), ("--keep-formants", 0.3), ("--backtrack", 0.3), ("--channels", 0.3)]
 
 
 def draw(number, features, folder):
@@ -124,6 +181,12 @@ def draw(number, features, folder):
         if r.random() < share:
             o += [name, r.choice(values)]
     o += [name for name, share in FLAGS if r.random() < share]
+    made = feature.removesuffix("2").removesuffix("_delta")
+    for features_of_it, share, name, values in SETTINGS:
+        if (feature in features_of_it.split() or made in features_of_it.split()) and r.random() < share:
+            o += [name] if values is None else [name, r.choice(values)]
+    if made != feature and r.random() < 0.3:
+        o += ["--delta-width", r.choice([3, 5, 15])]
     if r.random() < 0.5:
         o += ["--band", "low" if r.random() < 0.5 else "high", "--edges", r.choice([50, 300, 1000, 3000])]
     else:

@@ -156,7 +156,7 @@ static wt_status create_griffin_lim(wt_device *device, made_op *op)
 {
     wt_griffin_lim_config c = {.stft = draw_stft(op->draws), .n_frames = op->n, .n_signals = op->n_signals};
     c.n_iter = 1 + draw_below(op->draws, 10), c.momentum = draw_real(op->draws, 0, 1);
-    c.no_momentum = draw_bool(op->draws), c.zero_phase = draw_bool(op->draws);
+    c.in_float = draw_bool(op->draws), c.no_momentum = draw_bool(op->draws), c.zero_phase = draw_bool(op->draws);
     c.seed = (uint64_t)draw_below(op->draws, 1000);
     const int n_fft = c.stft.n_fft ? c.stft.n_fft : 2048;
     const int hop = c.stft.hop ? c.stft.hop : (c.stft.win_length ? c.stft.win_length : n_fft) / 4;

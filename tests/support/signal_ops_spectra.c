@@ -121,14 +121,24 @@ static wt_status create_mel_inverse(wt_device *device, made_op *op)
     return wt_mel_inverse_create(device, &config, (wt_mel_inverse **)&op->plan);
 }
 
-static wt_status create_griffin_lim(wt_device *device, made_op *op)
+static wt_status create_either_griffin_lim(wt_device *device, made_op *op, bool in_float)
 {
     const wt_griffin_lim_config config = {
-        .stft = stft, .n_frames = op->n, .n_signals = op->n_signals, .n_iter = 2, .seed = 7};
+        .stft = stft, .n_frames = op->n, .n_signals = op->n_signals, .n_iter = 2, .seed = 7, .in_float = in_float};
     wt_status status = wt_griffin_lim_create(device, &config, (wt_griffin_lim **)&op->plan);
     op->in_floats = (size_t)op->n * BINS;
     if (!status) signal_op_gives(op, OP_F32, wt_griffin_lim_length(op->plan));
     return status;
+}
+
+static wt_status create_griffin_lim(wt_device *device, made_op *op)
+{
+    return create_either_griffin_lim(device, op, false);
+}
+
+static wt_status create_griffin_lim_float(wt_device *device, made_op *op)
+{
+    return create_either_griffin_lim(device, op, true);
 }
 
 // ---- rows of bands
@@ -200,6 +210,7 @@ static const signal_op rows[] = {
     {ROW("mel inverse", 9, mel_inverse, mel_inverse), RUN(mel_inverse), .magnitudes = true, .band_rows = BINS,
      .bands_in = true, .nan = OP_NAN_NONE},
     {ROW("griffin-lim", FRAMES, griffin_lim, griffin_lim), RUN(griffin_lim), .magnitudes = true},
+    {ROW("griffin-lim in float", FRAMES, griffin_lim_float, griffin_lim), RUN(griffin_lim), .magnitudes = true},
     {ROW("decibels", 4000, db, db), RUN(db), .magnitudes = true},
     {ROW("delta", FRAMES, delta, delta), RUN(delta), .band_rows = 4, .bands_in = true},
     {ROW("pcen", FRAMES, pcen, pcen), RUN(pcen), .magnitudes = true, .nan = OP_NAN_ONWARD, .band_rows = BANDS,
