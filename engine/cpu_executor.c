@@ -99,34 +99,6 @@ static bool is_free(const wt_job *job, const wt_task *task) { return (void)task,
 static bool is_waiting(const wt_job *job, const wt_task *task) { return (void)task, job->busy && !job->taken; }
 static bool is_of(const wt_job *job, const wt_task *task) { return job->busy && job->task.serial == task->serial; }
 
-/// Forget those that were cancelled while they waited in the line: no executor is told of that.
-static void forget_ended(wt_cpu_executor *e)
-{
-    int n = 0;
-    for (int k = 0; k < e->n_halfway; k++) {
-        wt_task_info info;
-        if (wt_scheduler_get_task(e->config.scheduler, e->halfway[k].task, &info)) continue;
-        if (info.state < WT_TASK_COMPLETED) e->halfway[n++] = e->halfway[k];
-    }
-    e->n_halfway = n;
-}
-
-static wt_status keep_progress(wt_cpu_executor *e, wt_task task, int next_node)
-{
-    wt_status status = WT_OK;
-    pthread_mutex_lock(&e->mutex);
-    if (e->n_halfway == e->max_halfway) forget_ended(e);
-    if (e->n_halfway == e->max_halfway) {
-        const int most = 2 * e->max_halfway + 8;
-        progress *more = realloc(e->halfway, sizeof *more * (size_t)most);
-        if (more) e->halfway = more, e->max_halfway = most;
-        else status = wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d graphs that gave way", most);
-    }
-    if (!status) e->halfway[e->n_halfway++] = (progress){task, next_node};
-    pthread_mutex_unlock(&e->mutex);
-    return status;
-}
-
 /// The node with which the task goes on.
 static int take_progress(wt_cpu_executor *e, wt_task task)
 {
@@ -139,6 +111,48 @@ static int take_progress(wt_cpu_executor *e, wt_task task)
     }
     pthread_mutex_unlock(&e->mutex);
     return node;
+}
+
+/// The k-th that is kept, if there are so many.
+static bool find_progress(wt_cpu_executor *e, int k, wt_task *task)
+{
+    pthread_mutex_lock(&e->mutex);
+    const bool found = k < e->n_halfway;
+    if (found) *task = e->halfway[k].task;
+    pthread_mutex_unlock(&e->mutex);
+    return found;
+}
+
+/// Forget those that were cancelled while they waited in the line: no executor is told of that. Unlocked, since who
+/// asks the scheduler may have to start or cancel tasks here for it.
+static void forget_ended(wt_cpu_executor *e)
+{
+    wt_task task;
+    for (int k = 0; find_progress(e, k, &task);) {
+        wt_task_info info;
+        const bool is_known = wt_scheduler_get_task(e->config.scheduler, task, &info) == WT_OK;
+        if (is_known && info.state < WT_TASK_COMPLETED) k++;
+        else (void)take_progress(e, task); // the last one comes to its place
+    }
+}
+
+static wt_status keep_progress(wt_cpu_executor *e, wt_task task, int next_node)
+{
+    wt_status status = WT_OK;
+    pthread_mutex_lock(&e->mutex);
+    const bool is_full = e->n_halfway == e->max_halfway;
+    pthread_mutex_unlock(&e->mutex);
+    if (is_full) forget_ended(e);
+    pthread_mutex_lock(&e->mutex);
+    if (e->n_halfway == e->max_halfway) {
+        const int most = 2 * e->max_halfway + 8;
+        progress *more = realloc(e->halfway, sizeof *more * (size_t)most);
+        if (more) e->halfway = more, e->max_halfway = most;
+        else status = wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d graphs that gave way", most);
+    }
+    if (!status) e->halfway[e->n_halfway++] = (progress){task, next_node};
+    pthread_mutex_unlock(&e->mutex);
+    return status;
 }
 
 /// Node by node; between two it can be stopped, and goes on later.
