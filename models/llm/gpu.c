@@ -252,6 +252,17 @@ static wt_status check_widths(const wt_model_config *c, const wt_device_info *in
     return WT_OK;
 }
 
+/// One distance leads from an expert's matrices to the next one's.
+static wt_status check_experts(const wt_llm *llm, int l)
+{
+    const wt__expert *all = llm->layers[l].experts;
+    for (int e = 1; all && e < llm->config.n_experts; e++)
+        if (!wt__llm_alike(&all[e].gate, &all->gate) || !wt__llm_alike(&all[e].up, &all->up) ||
+            !wt__llm_alike(&all[e].down, &all->down))
+            return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has experts of two types", l);
+    return WT_OK;
+}
+
 static wt_status check_matrices(const wt_llm *llm)
 {
     for (int l = 0; l < llm->config.n_layers; l++) {
@@ -260,6 +271,8 @@ static wt_status check_matrices(const wt_llm *llm)
         const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, up, w->experts ? &w->experts->down : &w->down};
         if (gate->weight.data && !wt__llm_alike(gate, up))
             return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has gate and up of two types", l);
+        const wt_status status = check_experts(llm, l);
+        if (status) return status;
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             if (wt__llm_scaling(all[k]) == WT_SCALING_BLOCK &&
                 (all[k]->scale_rows != 128 ||

@@ -113,7 +113,7 @@ static void add_quantised(wt__loader *l, const wt__linear *from, wt__linear *w)
 }
 
 /// Matrices stay as they are, but for F64 and some of GGUF's types, and those that are to be quantised.
-static void add_linear(wt__loader *l, wt_llm_quantization kind, const wt__linear *from, wt__linear *w)
+static void add_matrix(wt__loader *l, wt_llm_quantization kind, const wt__linear *from, wt__linear *w)
 {
     wt__linear quantised;
     add_vector(l, &w->bias, w->weight.shape[0]);
@@ -137,17 +137,44 @@ static void add_linear(wt__loader *l, wt_llm_quantization kind, const wt__linear
     const int64_t n = wt__quant_scales(w, w->weight.shape[0]);
     add_vector(l, &w->scales, n);
     add_bytes(l, (const void **)&w->zeros, (size_t)n);
-    if (w->nibbles && wt__llm_are_halves(from->scales, n))
-        add_formed(l, from, wt__llm_scales_and_zeros, 4 * (size_t)n, (const void **)&w->both);
 }
 
-/// Equal matrices of all experts lie one after the other.
+/// Does a matrix that stays as it is get words of its scales and zeros?
+static bool has_words(const wt__linear *from)
+{
+    return from->weight.data && from->nibbles && from->scales &&
+           wt__llm_are_halves(from->scales, wt__quant_scales(from, from->weight.shape[0]));
+}
+
+static void add_words(wt__loader *l, const wt__linear *from, wt__linear *w)
+{
+    const size_t n = (size_t)wt__quant_scales(from, from->weight.shape[0]);
+    add_formed(l, from, wt__llm_scales_and_zeros, 4 * n, (const void **)&w->both);
+}
+
+static void add_linear(wt__loader *l, wt_llm_quantization kind, const wt__linear *from, wt__linear *w)
+{
+    add_matrix(l, kind, from, w);
+    if (has_words(from)) add_words(l, from, w);
+}
+
+/// Equal matrices of all experts lie one after the other, equally far apart: all have words, or none.
 static void add_experts(wt__loader *l, const wt__expert *from, wt__expert *experts)
 {
     const int n = l->resident->llm.config.n_experts;
-    for (int e = 0; e < n; e++) add_linear(l, l->kind, &from[e].gate, &experts[e].gate);
-    for (int e = 0; e < n; e++) add_linear(l, l->kind, &from[e].up, &experts[e].up);
-    for (int e = 0; e < n; e++) add_linear(l, l->kind, &from[e].down, &experts[e].down);
+    for (int role = 0; role < 3; role++) {
+        bool words = true;
+        for (int e = 0; e < n && words; e++) {
+            const wt__linear *const all[] = {&from[e].gate, &from[e].up, &from[e].down};
+            words = has_words(all[role]);
+        }
+        for (int e = 0; e < n; e++) {
+            const wt__linear *const all[] = {&from[e].gate, &from[e].up, &from[e].down};
+            wt__linear *const to[] = {&experts[e].gate, &experts[e].up, &experts[e].down};
+            add_matrix(l, l->kind, all[role], to[role]);
+            if (words) add_words(l, all[role], to[role]);
+        }
+    }
 }
 
 static void add_layer(wt__loader *l, const wt__layer *from, wt__layer *w)
