@@ -205,6 +205,15 @@ static void add_all(wt__loader *l, const wt_llm *from)
     l->head_is_embedding = !apart;
 }
 
+/// Gate and up go to one launch, which reads the same of both: words of both, or of none.
+static void pair_words(wt_llm *m)
+{
+    for (int k = 0; k < m->config.n_layers; k++) {
+        wt__linear *gate = &m->layers[k].gate, *up = &m->layers[k].up;
+        if (gate->weight.data && (!gate->both || !up->both)) gate->both = up->both = NULL;
+    }
+}
+
 /// The layers of the host's model, to be given other addresses.
 static wt_status copy_layers(const wt_llm *from, wt_llm *to)
 {
@@ -240,6 +249,7 @@ wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config
     if (!l.status) add_all(&l, llm);
     if (!l.status) l.status = wt__llm_pool(config->device, config->partition, "llm weights", &r->pool);
     if (!l.status) l.status = wt__loader_send(&l, config);
+    if (!l.status) pair_words(&r->llm);
     if (l.head_is_embedding) r->llm.head = (wt__linear){.weight = r->llm.embedding};
     free(l.plain.at);
     free(l.made.at);
