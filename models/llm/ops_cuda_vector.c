@@ -1,5 +1,5 @@
-// One vector times weights of 16 bits by llm_stream.cu, times quantised ones by llm_quant.cu and times what is left by
-// llm_matvec.cu, with the norm before it.
+// One vector times weights of 16 bits by llm_stream.cu, those of chosen experts by llm_experts.cu, times quantised ones
+// by llm_quant.cu and times what is left by llm_matvec.cu, with the norm before it.
 #include "ops_cuda.h"
 
 enum {
