@@ -145,7 +145,7 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
 wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
 wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *values);
 wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count);
-/// `centred`: as those of trim and split are always.
+/// `centred`: as those of trim and split are always, among zeros.
 wt_level_config analyze_level_config(const analyze_signal *s, bool centred);
 /// In place of the last array, of peaks and valleys, 80 dB deep of the whole signal's.
 void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole);
