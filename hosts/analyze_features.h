@@ -122,7 +122,8 @@ wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 wt_cqt_config analyze_vqt_config(const analyze_signal *s);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
-wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);
+/// `cens`: of which there is no threshold.
+wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm, bool cens);
 wt_chroma_config analyze_chroma_config(const analyze_signal *s);
 wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_norm otherwise);
 /// `bins_per_octave` 0: of the feature itself, by its options; else of what chromas are tuned by.

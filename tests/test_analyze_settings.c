@@ -201,6 +201,8 @@ static void what_librosas_functions_have_not_is_left_alone(void **state)
     free(late);
     assert_same(state, path, "-f split --top-db 30", "-f split --top-db 30 --padding edge");
     assert_same(state, path, "-f split --top-db 30", "-f split --top-db 30 --padding edge --tile 500");
+    assert_same(state, input, "-f chroma_cens --fmin 110 --n-octaves 4",
+                "-f chroma_cens --fmin 110 --n-octaves 4 --threshold 3");
 }
 
 static void what_has_no_meaning_is_refused(void **state)
