@@ -122,7 +122,8 @@ wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 wt_cqt_config analyze_vqt_config(const analyze_signal *s);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
-wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);
+/// `cens`: of which there is no threshold.
+wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm, bool cens);
 wt_chroma_config analyze_chroma_config(const analyze_signal *s);
 wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_norm otherwise);
 /// `bins_per_octave` 0: of the feature itself, by its options; else of what chromas are tuned by.
@@ -145,7 +146,7 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
 wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
 wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *values);
 wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count);
-/// `centred`: as those of trim and split are always.
+/// `centred`: as those of trim and split are always, among zeros.
 wt_level_config analyze_level_config(const analyze_signal *s, bool centred);
 /// In place of the last array, of peaks and valleys, 80 dB deep of the whole signal's.
 void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole);

@@ -186,7 +186,8 @@ wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts)
 {
     if (!analyze_limits_later(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
     wt_status status = analyze_gpu_bands(b, parts);
-    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(b->signal.options, &parts[k], b->whole ? &b->whole[k].band_db : NULL);
+    for (int k = 0; k < b->n_used && !status; k++)
+        analyze_limit(b->signal.options, &parts[k], b->whole ? &b->whole[k].band_db : NULL);
     return status;
 }
 
@@ -466,12 +467,14 @@ static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int6
     return status;
 }
 
+enum { OF_CENS = 64 }; // beside a wt_tonal_kind times 8 and a wt_chroma_norm
+
 /// n_frames of a plan that folds are those of the constant-Q transform: as many as of the signal.
 static wt_status make_tonal(const analyze_batch *b, int variant, void **plan)
 {
     const wt_chroma_norm norm = (wt_chroma_norm)(variant % 8);
-    const wt_tonal_config config = {.kind = (wt_tonal_kind)(variant / 8),
-                                    .fold = analyze_folding(&b->signal, norm),
+    const wt_tonal_config config = {.kind = (wt_tonal_kind)(variant % OF_CENS / 8),
+                                    .fold = analyze_folding(&b->signal, norm, variant & OF_CENS),
                                     .n_chroma = analyze_chroma_config(&b->signal).n_chroma,
                                     .smooth = b->signal.options->ops.smooth,
                                     .norm = norm,
@@ -482,12 +485,12 @@ static wt_status make_tonal(const analyze_batch *b, int variant, void **plan)
 
 static void destroy_tonal(void *plan) { wt_tonal_destroy(plan); }
 
-static wt_status tonal(const analyze_batch *b, wt_tonal_kind kind, wt_chroma_norm norm, const wt_buffer *in,
-                       wt_buffer *out)
+static wt_status tonal(const analyze_batch *b, wt_tonal_kind kind, wt_chroma_norm norm, bool cens,
+                       const wt_buffer *in, wt_buffer *out)
 {
     void *plan;
-    wt_status status =
-        analyze_kept_plan(b, &(analyze_maker){make_tonal, destroy_tonal}, (int)kind * 8 + (int)norm, &plan);
+    const int variant = (int)kind * 8 + (int)norm + (cens ? OF_CENS : 0);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_tonal, destroy_tonal}, variant, &plan);
     return status ? status : wt_tonal_enqueue(plan, b->signal.place->stream, in, 0, out, 0);
 }
 
@@ -507,10 +510,10 @@ static wt_status add_folded(const analyze_batch *b, analyze_result *parts, const
     wt_status status = folded_cqt(b, &magnitudes, &n_frames);
     const size_t row = sizeof(float) * (size_t)b->n_signals * (size_t)n_frames;
     if (!status) status = analyze_room(b, ROOM_FOLDED, row * (size_t)n_chroma, &folded);
-    if (!status) status = tonal(b, WT_TONAL_FOLD, first, magnitudes, folded);
+    if (!status) status = tonal(b, WT_TONAL_FOLD, first, then == WT_TONAL_CENS, magnitudes, folded);
     if (!status && then != WT_TONAL_FOLD) {
         status = analyze_room(b, ROOM_OUT, row * (size_t)n_rows, &out);
-        if (!status) status = tonal(b, then, last, folded, out);
+        if (!status) status = tonal(b, then, last, then == WT_TONAL_CENS, folded, out);
     }
     if (!status) status = analyze_fetch(b, out ? out : folded, row * (size_t)n_rows, &data);
     return status ? status : analyze_give(b, parts, like, data, n_rows, n_frames, true);

@@ -156,7 +156,7 @@ wt_level_config analyze_level_config(const analyze_signal *s, bool centred)
     return (wt_level_config){.frame_length = analyze_n_fft(s->options),
                              .hop = analyze_hop(s->options),
                              .no_center = s->options->no_center && !centred,
-                             .pad = s->options->padding};
+                             .pad = centred ? WT_STFT_PAD_ZERO : s->options->padding};
 }
 
 typedef wt_status (*level_function)(const wt_level_config *config, const float *pcm, int64_t n, float *out);

@@ -484,20 +484,20 @@ wt_chroma_norm analyze_chroma_norm(const analyze_options *o, wt_chroma_norm othe
     return o->ops.has_norm ? o->ops.chroma.norm : otherwise;
 }
 
-wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm)
+wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm, bool cens)
 {
     const wt_cqt_config folded = analyze_folded_cqt(s);
     return (wt_chroma_cqt_config){.fmin_hz = folded.fmin_hz, .n_bins = folded.n_bins,
                                   .bins_per_octave = folded.bins_per_octave, .n_chroma = n_chroma(s->options),
-                                  .threshold = (float)s->options->ops.threshold, .norm = norm};
+                                  .threshold = cens ? 0 : (float)s->options->ops.threshold, .norm = norm};
 }
 
 /// librosa's chroma_cqt before its end: magnitudes, tuned, and folded.
-static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out, int64_t *n_frames)
+static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, bool cens, float **out, int64_t *n_frames)
 {
     analyze_spectra x;
     constant_q q = {0};
-    const wt_chroma_cqt_config folding = analyze_folding(s, norm);
+    const wt_chroma_cqt_config folding = analyze_folding(s, norm, cens);
     wt_cqt_config config = analyze_folded_cqt(s);
     wt_status status = WT_OK;
     if (s->whole) {
@@ -520,7 +520,7 @@ wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r)
 {
     float *chroma;
     int64_t n_frames;
-    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), &chroma, &n_frames);
+    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), false, &chroma, &n_frames);
     if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
     free(chroma);
     return status;
@@ -531,7 +531,7 @@ wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r)
     float *chroma, *cens = NULL;
     int64_t n_frames;
     const int n = n_chroma(s->options);
-    wt_status status = fold(s, WT_CHROMA_NORM_NONE, &chroma, &n_frames);
+    wt_status status = fold(s, WT_CHROMA_NORM_NONE, true, &chroma, &n_frames);
     if (!status && !(cens = malloc(sizeof(float) * (size_t)n * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)n_frames);
     if (!status)
@@ -546,7 +546,7 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
 {
     float *chroma, *out = NULL;
     int64_t n_frames;
-    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), &chroma, &n_frames);
+    wt_status status = fold(s, analyze_chroma_norm(s->options, WT_CHROMA_NORM_MAX), false, &chroma, &n_frames);
     if (!status && !(out = malloc(sizeof(float) * 6 * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tonnetz: %lld frames", (long long)n_frames);
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);

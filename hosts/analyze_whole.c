@@ -47,7 +47,7 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
     analyze_options options = *s.options;
     analyze_result bands = {.n_arrays = 0};
     if (plain)
-        options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0,
+        options.fmin_hz = options.fmax_hz = 0, options.htk = options.no_center = false, options.win_length = 0,
         options.window = (wt_window_config){.n = 0}, options.padding = WT_STFT_PAD_ZERO,
         options.mel_norm = WT_MEL_NORM_SLANEY, options.ops.mel_power = 0;
     wt_status status =

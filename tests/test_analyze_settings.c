@@ -177,6 +177,34 @@ static void components_are_found_in_three_ways(void **state)
     npy_free(&v);
 }
 
+static void assert_same(void **state, const char *path, const char *plain, const char *said)
+{
+    npy want = analyze_array_of(state, plain, path, 0), got = analyze_array_of(state, said, path, 0);
+    assert_int_equal(got.count, want.count);
+    double *w = npy_doubles(&want), *g = npy_doubles(&got);
+    for (size_t i = 0; i < want.count; i++)
+        if (w[i] < g[i] || w[i] > g[i]) fail_msg("%s, value %zu: %.9g, want %.9g", said, i, g[i], w[i]);
+    free(w), free(g);
+    npy_free(&want), npy_free(&got);
+}
+
+/// A sample that stands alone, then silence, then a tone: repeated before the signal the sample would be no silence.
+static void what_librosas_functions_have_not_is_left_alone(void **state)
+{
+    const char *path = test_path(state, "late.wav");
+    float *late = calloc(N, sizeof *late);
+    assert_non_null(late);
+    late[0] = 0.5f;
+    for (int i = N / 2; i < N; i++) late[i] = sinf(6.2831853f * 447.3f * (float)i / RATE_HZ);
+    test_write(path, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, late, N,
+               1000);
+    free(late);
+    assert_same(state, path, "-f split --top-db 30", "-f split --top-db 30 --padding edge");
+    assert_same(state, path, "-f split --top-db 30", "-f split --top-db 30 --padding edge --tile 500");
+    assert_same(state, input, "-f chroma_cens --fmin 110 --n-octaves 4",
+                "-f chroma_cens --fmin 110 --n-octaves 4 --threshold 3");
+}
+
 static void what_has_no_meaning_is_refused(void **state)
 {
     static const analyze_refusal cases[] = {
@@ -252,6 +280,7 @@ int main(void)
         cmocka_unit_test(bands_and_coefficients_have_their_norms),
         cmocka_unit_test(voicing_and_tempi_can_be_better_than_librosas),
         cmocka_unit_test(components_are_found_in_three_ways),
+        cmocka_unit_test(what_librosas_functions_have_not_is_left_alone),
         cmocka_unit_test(what_has_no_meaning_is_refused),
     };
     if (!find_program(analyze_program, sizeof analyze_program)) return 1;

@@ -142,6 +142,18 @@ static void columns_that_need_more_have_the_same_bytes(void **state)
     assert_tiled(state, "-f pcen,contrast,onset_strength --channels --fmin 100 --htk", "whole.npz");
 }
 
+/// Onset strength is of centred frames also when others are not: an impulse at the very beginning is its loudest.
+static void the_loudest_frame_is_a_centred_one(void **state)
+{
+    enum { N = RATE_HZ };
+    float *x = test_noise(1, N, 1e-5f);
+    x[0] = 1;
+    test_write(test_path(state, "begin.wav"),
+               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
+    free(x);
+    assert_near(state, "cpu", "begin.wav", "onset_strength --no-center", 1e-6);
+}
+
 static void what_is_gathered_has_the_same_bytes(void **state)
 {
     assert_tiled(state, "-f onsets,tempo,beats,plp,pyin,tuning,trim,split,vad,loudness --backtrack", "whole.npz");
@@ -343,6 +355,7 @@ int main(void)
         cmocka_unit_test(columns_have_the_bytes_of_the_whole_signal),
         cmocka_unit_test(archives_may_be_larger_than_4_gib),
         cmocka_unit_test(columns_that_need_more_have_the_same_bytes),
+        cmocka_unit_test(the_loudest_frame_is_a_centred_one),
         cmocka_unit_test(what_is_gathered_has_the_same_bytes),
         cmocka_unit_test(separated_parts_have_the_same_samples),
         cmocka_unit_test(effects_have_the_same_bytes),
