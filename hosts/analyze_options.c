@@ -7,16 +7,26 @@
 #include <string.h>
 #include <warptone/audio_file.h>
 
-int analyze_options_table(analyze_arguments *a, const wt_option **table)
+/// As many as there are and room for more: what has none is not known on the command line, from the last section on.
+enum { MOST_OPTIONS = 256 };
+
+typedef struct option_table {
+    wt_option options[MOST_OPTIONS];
+    int n;
+} option_table;
+
+static void put(option_table *table, const wt_option *options, int n)
+{
+    if (table->n + n > MOST_OPTIONS) return;
+    memcpy(table->options + table->n, options, sizeof *options * (size_t)n);
+    table->n += n;
+}
+
+// clang-format off
+/// What is computed, from which samples and frames.
+static void frame_options(analyze_arguments *a, option_table *table)
 {
     analyze_options *o = &a->options;
-    analyze_effect_options *e = &o->effect;
-    analyze_settings *t = &o->ops;
-    a->fmin_hz = a->gamma_hz = a->octwidth = a->momentum = -1, a->tuning = NAN;
-    e->polynomial = t->shape.order = -1, t->reassigned.ref_power = -1;
-    t->pcen = wt_pcen_defaults();
-    t->peaks = (wt_peak_config){-1, -1, -1, -1, -1, -1};
-    // clang-format off
     const wt_option options[] = {
         {.name = "features", .letter = 'f', .kind = WT_OPTION_TEXT, .value = &a->features, .argument = "NAME,...", .help = "what to compute, from the list above; NAME_delta, NAME_delta2 for slopes"},
         {.name = "format", .kind = WT_OPTION_TEXT, .value = &a->format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for audio; by OUT's name, npz in folders"},
@@ -30,6 +40,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "window-parameter", .kind = WT_OPTION_NUMBER, .value = &o->window.parameter, .argument = "X", .min = 0.001, .max = 1e6, .help = "kaiser's beta; gaussian's deviation in samples"},
         {.name = "padding", .kind = WT_OPTION_TEXT, .value = &a->padding, .argument = "NAME", .help = "what frames see beyond the signal: zero, reflect, symmetric, edge or ramp; zero if left out"},
         {.name = "no-center", .kind = WT_OPTION_FLAG, .value = &o->no_center, .help = "frame t begins at t hops instead of being centred there; onset strength is not moved by half a frame"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Mel bands, decibels, cepstra, slopes, PCEN.
+static void mel_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "n-mels", .kind = WT_OPTION_INT, .value = &o->n_mels, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "mel bands, 128"},
         {.name = "htk", .kind = WT_OPTION_FLAG, .value = &o->htk, .help = "mel bands on HTK's scale, not Slaney's"},
         {.name = "mel-norm", .kind = WT_OPTION_TEXT, .value = &a->mel_norm, .argument = "NAME", .help = "of mel bands: slaney, none, 1, 2 or inf; slaney if left out"},
@@ -49,6 +69,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "time-constant", .kind = WT_OPTION_NUMBER, .value = &t->pcen.time_constant_s, .argument = "S", .min = 1e-6, .max = 1e6, .help = "of pcen, 0.4"},
         {.name = "eps", .kind = WT_OPTION_NUMBER, .value = &t->pcen.eps, .argument = "X", .min = 1e-30, .max = 1e12, .help = "of pcen, 1e-6"},
         {.name = "pcen-b", .kind = WT_OPTION_NUMBER, .value = &t->pcen.b, .argument = "X", .min = 1e-9, .max = 1, .help = "its smoother's coefficient, by the time constant if left out"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Constant-Q and chroma; the ends of frequency, which others have too.
+static void tonal_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "n-bins", .kind = WT_OPTION_INT, .value = &o->n_bins, .argument = "N", .min = 1, .max = 4096, .help = "bins of the constant-Q transform, 84"},
         {.name = "bins-per-octave", .kind = WT_OPTION_INT, .value = &o->bins_per_octave, .argument = "N", .min = 1, .max = 4096, .help = "of the constant-Q transform, 12, of the chromas from it, 36, of pitch_shift's steps, 12"},
         {.name = "filter-scale", .kind = WT_OPTION_NUMBER, .value = &t->cqt.filter_scale, .argument = "X", .min = 0.001, .max = 1000, .help = "of cqt and its kind, 1; below 1 filters are shorter"},
@@ -71,6 +101,15 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "resolution", .kind = WT_OPTION_NUMBER, .value = &t->resolution, .argument = "X", .min = 1e-4, .max = 1, .help = "steps of tuning, 0.01, and of pyin's pitches, 0.1 semitones"},
         {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &a->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2, contrast 200"},
         {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0.001, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// The shape of spectra.
+static void shape_options(analyze_arguments *a, option_table *table)
+{
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "roll-percent", .kind = WT_OPTION_NUMBER, .value = &t->shape.percent, .argument = "X", .min = 1e-6, .max = 0.999999, .help = "share that lies below rolloff, 0.85"},
         {.name = "p", .kind = WT_OPTION_NUMBER, .value = &t->shape.p, .argument = "X", .min = 0.001, .max = 100, .help = "exponent of bandwidth, 2"},
         {.name = "no-norm", .kind = WT_OPTION_FLAG, .value = &t->no_norm, .help = "bandwidth by magnitudes as they are, tempogram's rows likewise"},
@@ -78,6 +117,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "quantile", .kind = WT_OPTION_NUMBER, .value = &t->shape.contrast.quantile, .argument = "X", .min = 1e-6, .max = 0.999999, .help = "share of a band that is contrast's peak and valley, 0.02"},
         {.name = "linear", .kind = WT_OPTION_FLAG, .value = &t->shape.contrast.linear, .help = "contrast as a difference, not in dB"},
         {.name = "poly-order", .kind = WT_OPTION_INT, .value = &t->shape.order, .argument = "N", .min = 0, .max = 10, .help = "of poly, 1"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Medians, neighbours, salience, reassignment, harmonic and percussive parts.
+static void separation_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "kernel", .kind = WT_OPTION_INT, .value = &o->kernel, .argument = "N", .min = 1, .max = 1 << 20, .help = "of median, 5 samples; of hpss and median_spectrogram, 31 frames"},
         {.name = "kernel-bins", .kind = WT_OPTION_INT, .value = &o->kernel_bins, .argument = "N", .min = 1, .max = 1 << 20, .help = "of hpss, 31, of median_spectrogram, 1"},
         {.name = "mask-power", .kind = WT_OPTION_NUMBER, .value = &o->mask_power, .argument = "X", .min = 0.001, .max = 1000, .help = "of hpss, 2"},
@@ -97,6 +146,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "no-clip", .kind = WT_OPTION_FLAG, .value = &t->reassigned.no_clip, .help = "reassigned beyond half the rate and the signal's ends"},
         {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
         {.name = "margin-percussive", .kind = WT_OPTION_NUMBER, .value = &t->margin_percussive, .argument = "X", .min = 1, .max = 1000, .help = "of the percussive part alone, as margin"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Stretches, shifts, and what iterates.
+static void time_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "speed", .kind = WT_OPTION_NUMBER, .value = &o->speed, .argument = "X", .min = 1.0 / 256, .max = 256, .help = "of time_stretch, 1; 2 = half as long"},
         {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
         {.name = "vocoder", .kind = WT_OPTION_TEXT, .value = &a->vocoder, .argument = "NAME", .help = "of both: transient, locked, librosa or wsola; transient if left out"},
@@ -109,6 +168,15 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "seed", .kind = WT_OPTION_INT, .value = &o->seed, .argument = "N", .min = 0, .max = 2147483647, .help = "of what these three begin with, 0"},
         {.name = "init", .kind = WT_OPTION_TEXT, .value = &a->init, .argument = "NAME", .help = "phases that griffin_lim begins with: random or zero; random if left out"},
         {.name = "momentum", .kind = WT_OPTION_NUMBER, .value = &a->momentum, .argument = "X", .min = 0, .max = 1, .help = "of griffin_lim, 0.99; 0 = Griffin and Lim's original"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Filters and their design.
+static void filter_options(analyze_arguments *a, option_table *table)
+{
+    analyze_effect_options *e = &a->options.effect;
+    const wt_option options[] = {
         {.name = "edges", .kind = WT_OPTION_TEXT, .value = &a->edges, .argument = "HZ[,HZ]", .help = "of filter, filtfilt and fir: one, or the two of a band"},
         {.name = "band", .kind = WT_OPTION_TEXT, .value = &a->band, .argument = "NAME", .help = "what they let through: low, high, pass or stop; low if left out"},
         {.name = "family", .kind = WT_OPTION_TEXT, .value = &a->family, .argument = "NAME", .help = "of filter and filtfilt: butterworth, chebyshev1, chebyshev2, elliptic or bessel"},
@@ -123,6 +191,15 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "spacing", .kind = WT_OPTION_NUMBER, .value = &e->spacing, .argument = "X", .min = 1e-9, .max = 1e9, .help = "of the samples to savgol's derivatives, 1"},
         {.name = "coefficient", .kind = WT_OPTION_NUMBER, .value = &e->coefficient, .argument = "C", .min = 0.001, .max = 0.9999, .help = "of preemphasis and deemphasis, 0.97"},
         {.name = "impulse", .kind = WT_OPTION_TEXT, .value = &e->impulse, .argument = "FILE", .help = "what convolve convolves with"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Echo, level, noise.
+static void level_options(analyze_arguments *a, option_table *table)
+{
+    analyze_effect_options *e = &a->options.effect;
+    const wt_option options[] = {
         {.name = "playback", .kind = WT_OPTION_TEXT, .value = &e->playback, .argument = "FILE", .help = "what echo_cancel takes the echo of"},
         {.name = "tail", .kind = WT_OPTION_NUMBER, .value = &e->tail_ms, .argument = "MS", .min = 10, .max = 2000, .help = "longest echo, 256"},
         {.name = "target", .kind = WT_OPTION_NUMBER, .value = &e->target_db, .argument = "DB", .min = -100, .max = -0.01, .help = "of normalize, -23 LUFS, RMS -20 or peak 0, of agc, -20"},
@@ -132,6 +209,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "denoiser", .kind = WT_OPTION_TEXT, .value = &a->denoiser, .argument = "NAME", .help = "lsa, wiener or gate; lsa if left out"},
         {.name = "noise", .kind = WT_OPTION_TEXT, .value = &a->noise, .argument = "S,S", .help = "where a file has noise alone, for denoise to learn; tracked if left out"},
         {.name = "max-cut", .kind = WT_OPTION_NUMBER, .value = &e->max_cut_db, .argument = "DB", .min = 1, .max = 100, .help = "most that denoise turns a bin down, 30"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Tempo and beats.
+static void rhythm_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
         {.name = "start-bpm", .kind = WT_OPTION_NUMBER, .value = &t->tempo.start_bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "tempo that is likeliest before anything is heard, 120"},
         {.name = "std-bpm", .kind = WT_OPTION_NUMBER, .value = &t->tempo.std_bpm, .argument = "X", .min = 0.001, .max = 100, .help = "octaves that tempi spread about it, 1"},
@@ -143,6 +230,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "tempo-min", .kind = WT_OPTION_NUMBER, .value = &t->plp.min_bpm, .argument = "BPM", .min = 1e-3, .max = 10000, .help = "slowest pulse of plp, 30"},
         {.name = "tempo-max", .kind = WT_OPTION_NUMBER, .value = &t->plp.max_bpm, .argument = "BPM", .min = 1e-3, .max = 10000, .help = "its fastest, 300"},
         {.name = "fine", .kind = WT_OPTION_FLAG, .value = &o->fine, .help = "tempi between the lags of frames, to 0.1 BPM"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Pitch, voice activity, loudness, silence.
+static void voice_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "calibrated", .kind = WT_OPTION_FLAG, .value = &o->calibrated, .help = "pyin: voiced only where the frame's middle repeats"},
         {.name = "trough-threshold", .kind = WT_OPTION_NUMBER, .value = &t->yin.trough_threshold, .argument = "X", .min = 1e-9, .max = 10, .help = "of yin, 0.1"},
         {.name = "n-thresholds", .kind = WT_OPTION_INT, .value = &t->pyin.n_thresholds, .argument = "N", .min = 1, .max = 10000, .help = "of pyin, 100"},
@@ -159,6 +256,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "dual-mono", .kind = WT_OPTION_FLAG, .value = &t->loudness.dual_mono, .help = "loudness of one channel that two loudspeakers play"},
         {.name = "no-true-peak", .kind = WT_OPTION_FLAG, .value = &t->loudness.no_true_peak, .help = "loudness by samples alone: the true peak is theirs"},
         {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 1000, .help = "below the loudest, of trim and split, 60: what is silent; of logmel, mfcc and spectrogram_db, 80: the least"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Onsets.
+static void onset_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    analyze_settings *t = &a->options.ops;
+    const wt_option options[] = {
         {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},
         {.name = "lag", .kind = WT_OPTION_INT, .value = &t->onset.lag, .argument = "N", .min = 1, .max = 10000, .help = "frames that onset strength compares over, 1"},
         {.name = "max-size", .kind = WT_OPTION_INT, .value = &t->onset.max_size, .argument = "N", .min = 1, .max = 10000, .help = "bands whose largest onset strength compares with (3 = SuperFlux), and pcen divides by, 1"},
@@ -170,6 +277,15 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "wait", .kind = WT_OPTION_INT, .value = &t->peaks.wait, .argument = "N", .min = 0, .max = 100000, .help = "frames without another onset, 30 ms"},
         {.name = "delta", .kind = WT_OPTION_NUMBER, .value = &t->peaks.delta, .argument = "X", .min = 0, .max = 1e9, .help = "that it is above the mean, 0.07"},
         {.name = "no-normalize", .kind = WT_OPTION_FLAG, .value = &t->no_normalize, .help = "onsets of the strength as it is, not scaled to 0 .. 1"},
+    };
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+
+/// Pictures and the run.
+static void run_options(analyze_arguments *a, option_table *table)
+{
+    analyze_options *o = &a->options;
+    const wt_option options[] = {
         {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
         {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
         {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out, with a GPU 16 at most"},
@@ -179,11 +295,33 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "json", .kind = WT_OPTION_FLAG, .value = &a->json, .help = "a summary as JSON on standard output"},
         {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a->quiet, .help = "only errors"},
     };
-    // clang-format on
-    static wt_option kept[sizeof options / sizeof *options];
-    memcpy(kept, options, sizeof options);
-    *table = kept;
-    return (int)(sizeof options / sizeof *options);
+    put(table, options, (int)(sizeof options / sizeof *options));
+}
+// clang-format on
+
+int analyze_options_table(analyze_arguments *a, const wt_option **table)
+{
+    static option_table kept;
+    analyze_settings *t = &a->options.ops;
+    a->fmin_hz = a->gamma_hz = a->octwidth = a->momentum = -1, a->tuning = NAN;
+    a->options.effect.polynomial = t->shape.order = -1, t->reassigned.ref_power = -1;
+    t->pcen = wt_pcen_defaults();
+    t->peaks = (wt_peak_config){-1, -1, -1, -1, -1, -1};
+    kept.n = 0;
+    frame_options(a, &kept);
+    mel_options(a, &kept);
+    tonal_options(a, &kept);
+    shape_options(a, &kept);
+    separation_options(a, &kept);
+    time_options(a, &kept);
+    filter_options(a, &kept);
+    level_options(a, &kept);
+    rhythm_options(a, &kept);
+    voice_options(a, &kept);
+    onset_options(a, &kept);
+    run_options(a, &kept);
+    *table = kept.options;
+    return kept.n;
 }
 
 // ---- words
