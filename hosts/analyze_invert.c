@@ -221,16 +221,19 @@ static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, 
     const int64_t area = rows * columns, count = b->n_signals * area;
     const size_t bytes = sizeof(float) * (size_t)(v + count);
     const void *data;
-    float *x = malloc(bytes);
-    wt_status status = x ? analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data)
-                         : wt_fail(WT_ERR_NO_MEMORY, "nmf: %d signals", b->n_signals);
+    size_t mapped;
+    void *memory;
+    wt_status status = analyze_take(b->signal.maps, bytes, "nmf", &memory, &mapped);
+    if (status) return status;
+    float *x = memory;
+    status = analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++) {
         analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
         begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
     }
     if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    free(x);
+    analyze_let_go(memory, mapped);
     return status;
 }
 
@@ -302,14 +305,17 @@ static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
     const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
     const void *data;
-    float *x = malloc(bytes);
-    wt_status status = x ? analyze_fetch(b, magnitudes, bytes, &data)
-                         : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %d signals", b->n_signals);
+    size_t mapped;
+    void *memory;
+    wt_status status = analyze_take(b->signal.maps, bytes, "mel_to_audio", &memory, &mapped);
+    if (status) return status;
+    float *x = memory;
+    status = analyze_fetch(b, magnitudes, bytes, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++)
         analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
     if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    free(x);
+    analyze_let_go(memory, mapped);
     return status;
 }
 

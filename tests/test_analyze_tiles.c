@@ -310,6 +310,9 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "long.wav", "nsgt", 0); // all samples at once, as of the whole
     assert_near(state, "cuda", "long.wav", "insgt", 0);
     assert_near(state, "cuda", "long.wav", "time_stretch --speed 1.25", 0);
+    assert_near(state, "cuda", "long.wav", "pitch_shift --steps 3 --keep-formants", 0);
+    assert_near(state, "cuda", "long.wav", "griffin_lim --iterations 3", 0);
+    assert_near(state, "cuda", "long.wav", "mel_to_audio --iterations 3", 0);
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);

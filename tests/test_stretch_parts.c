@@ -79,7 +79,7 @@ static const struct {
               {40, 256, 64, 90000},     {1.5, 2048, 512, 1},   {0.5, 2048, 512, 700},
               {1, 64, 80, 5000},        {0.3, 63, 5, 1501},    {3, 1024, 1024, 9999}};
 
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { SHAPES = sizeof shapes / sizeof *shapes, FEW_SIZES = 6 }; // the first ones: each size is compiled for a GPU
 
 static void any_number_of_frames_gives_the_same_bits(void **state)
 {
@@ -149,7 +149,41 @@ static void assert_alike(const float *want, const float *got, int64_t n, double 
 }
 
 // The way back runs in the same pairs of frames in every tile; at a tile's end it divides by the windows' squares where
-// it else multiplies: a last digit of 24 bits. Frames of 401, 4099 and 10240: what no block holds.
+// it else multiplies: a last digit of 24 bits.
+static void a_gpu_gives_the_same_from_parts(void **state)
+{
+    enum { SIGNALS = 2 };
+    static const int counts[] = {1, 6, 40};
+    (void)state;
+    wt_device *gpu = gpu_device();
+    for (int k = 0; k < 3 * FEW_SIZES; k++)
+        for (input kind = VOICE; kind < INPUTS; kind++) {
+            const int64_t n = shapes[k / 3].n;
+            int64_t n_out, n_same;
+            float *pcm = make_input(kind, n * SIGNALS); // the second signal is another
+            wt_stretch_config c = {.mode = (wt_stretch_mode)(k % 3),
+                                   .rate = shapes[k / 3].rate,
+                                   .n_fft = shapes[k / 3].n_fft,
+                                   .hop = shapes[k / 3].hop,
+                                   .n_samples = n,
+                                   .n_signals = SIGNALS};
+            float *want = stretch(gpu, c, pcm, &n_out);
+            for (int i = 0; i < 3; i++) {
+                char what[96];
+                c.frames_at_once = counts[i];
+                float *got = stretch(gpu, c, pcm, &n_same);
+                assert_int_equal(n_same, n_out);
+                snprintf(what, sizeof what, "shape %d, mode %d, input %d, %d frames at once", k / 3, k % 3, (int)kind,
+                         counts[i]);
+                assert_alike(want, got, n_out, 2e-7, what);
+                free(got);
+            }
+            free(pcm), free(want);
+        }
+    wt_device_close(gpu);
+}
+
+// n_fft of 401, 4099 and 10240: what no block holds.
 static void a_gpu_gives_the_same_from_parts_of_long_frames(void **state)
 {
     static const struct {
@@ -222,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_frames_gives_the_same_bits),
         cmocka_unit_test(shifts_of_any_number_of_frames_are_the_same),
+        cmocka_unit_test(a_gpu_gives_the_same_from_parts),
         cmocka_unit_test(a_gpu_gives_the_same_from_parts_of_long_frames),
         cmocka_unit_test(a_gpu_shifts_parts_as_the_whole),
         cmocka_unit_test(bad_parts_get_a_sentence),

@@ -90,7 +90,7 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
     g->head = g->tail = g->n_padded;
     if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) {
-        if (s->precise || wt__op_on_gpu(g->device)) return WT_OK;
+        if (s->precise) return WT_OK;
         g->head = (g->lag + 1) * g->hop;
         g->tail = (c->n_frames - 1 < g->used ? c->n_frames - 1 : g->used) * g->hop;
         return WT_OK;
@@ -192,8 +192,9 @@ static wt_status make_cuda(wt_griffin_lim *g)
                                              .n_used = g->used,
                                              .length = g->length,
                                              .n_padded = g->n_padded,
-                                             .squares = g->squares32,
-                                             .squares64 = g->squares,
+                                             .head = g->head,
+                                             .tail = g->tail,
+                                             .squares = g->squares,
                                              .seeds = seeds,
                                              .jumps = jumps,
                                              .n_iter = g->config.n_iter,

@@ -6,6 +6,7 @@
 #include "spectrum_cuda.h"
 
 #include "griffin_lim_kernel.h"
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,9 +21,47 @@ struct wt__griffin_lim_cuda {
     wt__griffin_lim_wide *wide; // in double, and where no block holds a frame
 };
 
+enum { SQUARES_AT_ONCE = 1 << 16 };
+
+// Squares begin .. begin + n - 1.
+static void fill_squares(const wt__griffin_lim_shape *s, int64_t begin, int n, bool in_double, void *to)
+{
+    const int64_t hop = wt__stft_config(s->stft)->hop, steady = s->head - hop;
+    for (int i = 0; i < n; i++) {
+        const int64_t at = begin + i;
+        const double by = s->squares[at < s->head    ? at
+                                     : at >= s->tail ? s->head + at - s->tail
+                                                     : steady + (at - steady) % hop];
+        if (in_double)
+            ((double *)to)[i] = by;
+        else
+            ((float *)to)[i] = (float)(by < FLT_MAX ? by : 1);
+    }
+}
+
+wt_status wt__griffin_lim_upload_squares(wt_device *device, const wt__griffin_lim_shape *s, bool in_double,
+                                         wt_buffer **squares)
+{
+    const size_t width = in_double ? sizeof(double) : sizeof(float);
+    wt_stream *stream = NULL;
+    void *some = malloc(SQUARES_AT_ONCE * width);
+    wt_status status = some ? wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)s->n_padded * width, squares)
+                            : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: squares");
+    if (!status) status = wt_stream_create(device, NULL, &stream);
+    for (int64_t at = 0; at < s->n_padded && !status; at += SQUARES_AT_ONCE) {
+        const int n = s->n_padded - at < SQUARES_AT_ONCE ? (int)(s->n_padded - at) : SQUARES_AT_ONCE;
+        fill_squares(s, at, n, in_double, some);
+        status = wt_stream_upload(stream, *squares, (size_t)at * width, some, (size_t)n * width);
+        if (!status) status = wt_stream_synchronize(stream);
+    }
+    wt_stream_destroy(stream);
+    free(some);
+    return status;
+}
+
 static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
 {
-    wt_status status = wt__op_upload(device, s->squares, (size_t)s->n_padded * sizeof *s->squares, &c->squares);
+    wt_status status = wt__griffin_lim_upload_squares(device, s, false, &c->squares);
     if (!status) status = wt__op_upload(device, s->seeds, (size_t)wt_stft_bins(s->stft) * sizeof *s->seeds, &c->seeds);
     if (!status) status = wt__op_upload(device, s->jumps, (size_t)s->n_used * 2 * sizeof *s->jumps, &c->jumps);
     if (status) return status;

@@ -35,7 +35,7 @@ static wt_status take_work(wt_device *device, const wt__griffin_lim_shape *s, wt
 static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_wide *w)
 {
     const size_t bins = (size_t)w->args.bins;
-    wt_status status = wt__op_upload(device, s->squares64, (size_t)s->n_padded * sizeof *s->squares64, &w->squares);
+    wt_status status = wt__griffin_lim_upload_squares(device, s, true, &w->squares);
     if (!status) status = wt__op_upload(device, s->seeds, bins * sizeof *s->seeds, &w->seeds);
     if (!status) status = wt__op_upload(device, s->jumps, (size_t)s->n_used * 2 * sizeof *s->jumps, &w->jumps);
     if (status) return status;
