@@ -202,6 +202,16 @@ typedef struct wt_llm_quant_args {
     int n_stages;       ///< of a block, a multiple of its teams
     int has_boxes;      ///< else a warp's lanes copy
     int pace;           ///< stages on their way together before the vector is asked for
+
+    // Of the experts that are chosen for one vector, compiled so: `m`, w and s are those of the first expert, the maps
+    // with the rows of all; parts' out is [n_used][rows].
+    const int *chosen;        ///< [n_used]
+    int n_used;               ///< a block is one's
+    int have_vectors;         ///< x is [n_used][columns], and the choice was there before the launch; else one's
+    int next_rows[2];         ///< rows of a map from an expert to the next one, of each part
+    int next_scale_rows[2];   ///< likewise of scales of groups
+    long long next[2];        ///< and bytes, of weights
+    long long next_scales[2]; ///< and of scales
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team

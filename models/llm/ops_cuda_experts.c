@@ -87,7 +87,45 @@ static void route(wt__pass *p, const wt__layer *w)
                    &choose, sizeof choose);
 }
 
-/// One token, weights of 16 bits: by llm_stream's kernels. Few tokens: each row of an expert is read for each token that
+/// Are the experts of one token multiplied by llm_quant's kernels?
+static bool are_quants(const wt_llm_session *s, const wt__layer *w)
+{
+    const wt__expert *e = &w->experts[0];
+    wt__llm_quant kind;
+    return s->n_tokens == 1 && !s->exact_guesses && !w->ffn_norm.bias && wt__llm_is_quant(&e->up, &kind) &&
+           wt__llm_is_quant(&e->down, &kind);
+}
+
+/// What each gave to `mixed`.
+static wt_status multiply_quants(const wt_llm_session *s, const wt__layer *w)
+{
+    const wt_model_config *c = &s->llm->config;
+    const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
+    const wt__llm_chosen gates = {.first = {&first->up, &first->gate}, .second = {&second->up, &second->gate}};
+    const wt__llm_chosen downs = {.first = {&first->down}, .second = {&second->down}, .have_vectors = true};
+    const wt_llm_matvec_args up = {
+        .parts = {wt__gpu_vector_part(&first->up, s->up), wt__gpu_vector_part(&first->gate, NULL)},
+        .n_parts = 2,
+        .x = s->x,
+        .norm_weight = w->ffn_norm.weight,
+        .eps = (float)c->norm_eps,
+        .columns = c->d_model,
+        .gated = true,
+        .activation = (int)c->activation};
+    const wt_llm_matvec_args down = {.parts = {wt__gpu_vector_part(&first->down, s->gpu->mixed)},
+                                     .n_parts = 1,
+                                     .x = s->up,
+                                     .columns = c->d_ff_expert};
+    wt_status status = wt__gpu_multiply_chosen(s, &gates, &up);
+    return status ? status : wt__gpu_multiply_chosen(s, &downs, &down);
+}
+
+static void mix(wt__pass *p, const wt_llm_mix_args *a)
+{
+    wt__gpu_launch(p, WT__LLM_MIX, (wt_launch){.grid = {p->s->n_tokens}, .block = {WT__GPU_THREADS}}, a, sizeof *a);
+}
+
+/// One token: by llm_stream's kernels or llm_quant's. Few tokens: each row of an expert is read for each token that
 /// chose it. Many: tokens stand together by expert.
 void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
 {
@@ -97,28 +135,34 @@ void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
     const int n_pairs = s->n_tokens * c->n_experts_used;
     const wt_dtype type = wt__gpu_input_type(s, &first->up, 0), inner = wt__gpu_input_type(s, &first->down, 0);
     const bool grouped = n_pairs > 4 * c->n_experts && !wt__gpu_is_alike(s) && !wt__gpu_in_two_parts(s, type);
-    const wt_llm_mix_args mix = {.chosen = s->chosen,
-                                 .shares = s->shares,
-                                 .offsets = s->gpu->offsets,
-                                 .slots = grouped ? s->gpu->slots : NULL,
-                                 .n = s->n,
-                                 .grouped = s->gpu->grouped,
-                                 .mixed = s->gpu->mixed,
-                                 .x = s->x,
-                                 .n_pairs = n_pairs,
-                                 .n_experts = c->n_experts,
-                                 .n_used = c->n_experts_used,
-                                 .d_model = c->d_model,
-                                 .type = wt__gpu_type(type)};
+    const wt_llm_mix_args pairs = {.chosen = s->chosen,
+                                   .shares = s->shares,
+                                   .offsets = s->gpu->offsets,
+                                   .slots = grouped ? s->gpu->slots : NULL,
+                                   .n = s->n,
+                                   .grouped = s->gpu->grouped,
+                                   .mixed = s->gpu->mixed,
+                                   .x = s->x,
+                                   .n_pairs = n_pairs,
+                                   .n_experts = c->n_experts,
+                                   .n_used = c->n_experts_used,
+                                   .d_model = c->d_model,
+                                   .type = wt__gpu_type(type)};
     route(p, w);
     if (wt__gpu_streams_experts(s, w)) {
         wt__gpu_stream_experts(p, w);
         return;
     }
+    if (are_quants(s, w)) {
+        if (!p->status && !s->gpu->is_dry) p->status = multiply_quants(s, w);
+        mix(p, &pairs);
+        return;
+    }
     wt__gpu_normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
     if (grouped) {
-        wt__gpu_launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &mix, sizeof mix);
-        wt__gpu_launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {WT__GPU_THREADS}}, &mix, sizeof mix);
+        wt__gpu_launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &pairs, sizeof pairs);
+        wt__gpu_launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {WT__GPU_THREADS}}, &pairs,
+                       sizeof pairs);
     }
     wt_matmul_args a = {.n_parts = 2,
                         .parts = {{.weight = stack_of(s->llm, &first->gate, &second->gate), .y = (uintptr_t)s->up},
@@ -144,5 +188,5 @@ void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
     a.gated = false;
     a.x_repeat = 0;
     wt__gpu_multiply(p, &a);
-    wt__gpu_launch(p, WT__LLM_MIX, (wt_launch){.grid = {s->n_tokens}, .block = {WT__GPU_THREADS}}, &mix, sizeof mix);
+    mix(p, &pairs);
 }

@@ -243,5 +243,5 @@ void wt__gpu_multiply_vector(wt__pass *p, const wt__linear *w, wt_llm_matvec_arg
     else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status && !p->s->gpu->is_dry)
-        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a, is_beside_attention(p, w));
+        p->status = wt__gpu_multiply_quant(p->s, w, &a, is_beside_attention(p, w));
 }
