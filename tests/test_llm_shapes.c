@@ -179,6 +179,12 @@ static void single_tokens_have_whole_vectors_for_experts(void **state)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             check_singles(&experts[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
     check_singles(&experts[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, FEW);
+}
+
+static void also_for_quantised_experts(void **state)
+{
+    (void)state;
+    skip_without_gpu();
     for (size_t k = 0; k < sizeof quantised_experts / sizeof *quantised_experts; k++)
         for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
             check_singles(&quantised_experts[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, k ? ALL : FEW);
@@ -481,6 +487,7 @@ int main(void)
                                        cmocka_unit_test(three_sessions_give_the_same),
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts)};
+                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts),
+                                       cmocka_unit_test(also_for_quantised_experts)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ struct tiles {
 
 template <int BLOCKS> static __device__ __forceinline__ tiles tiles_of_cluster(const wt_llm_quant_args &a)
 {
-    const int rank = BLOCKS == 1 ? 0 : (int)blockIdx.x % BLOCKS, n_slots = EXPERTS ? a.n_used : 1;
+    const int rank = BLOCKS == 1 ? 0 : (int)blockIdx.x % BLOCKS, n_slots = EXPERTS ? a.choose.n_used : 1;
     const int cluster = (int)blockIdx.x / BLOCKS, n_clusters = (int)gridDim.x / BLOCKS;
     return {rank, cluster / n_slots, n_clusters / n_slots, cluster % n_slots};
 }
@@ -66,11 +66,11 @@ template <int BLOCKS> static __device__ __forceinline__ float2 *partial_of(const
 
 // One warp: the sums of the teams, tile after tile, and what comes after.
 template <int BLOCKS>
-static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares)
+static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares,
+                                                  int expert)
 {
     const tiles in = tiles_of_cluster<BLOCKS>(a);
     const int lane = threadIdx.x % 32, slot = lane % 16, half = lane / 16, all = a.team * BLOCKS;
-    const int expert = expert_of(a, in.slot);
     const float x_scale = BLOCKS > 1 ? 1 : scale_of(a.m, squares, a.team);
     for (int i = in.rank, tile = in.first + i * in.step; tile < a.n_tiles; i += BLOCKS, tile += BLOCKS * in.step) {
         const tile_place at = place_tile(a.m, tile);
@@ -153,6 +153,26 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     }
 }
 
+// The expert in a slot of the choice, by a warp, in memory that stages will have. `tells`: also the launches to come.
+static __device__ __forceinline__ int choose_slot(const wt_llm_quant_args &a, const memory &m, int slot, bool tells)
+{
+    const int lane = threadIdx.x % 32;
+    float *p = (float *)m.stages, *shares = p + a.choose.n_experts;
+    int *experts = (int *)(shares + WT_LLM_STREAM_EXPERTS);
+    const float lead = choose(a.choose, a.choose.routes, p, experts, shares);
+    if (tells && lane < a.choose.n_used) {
+        a.choose.chosen[lane] = experts[lane];
+        a.choose.shares[lane] = shares[lane];
+    }
+    if (tells && lane == 1) a.choose.tokens->lead = fminf(a.choose.tokens->lead, lead);
+    const int expert = experts[slot];
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // copies in bulk come after all of this
+#endif
+    __syncwarp();
+    return expert;
+}
+
 static __device__ __forceinline__ void create_stages(const wt_llm_quant_args &a, const memory &m, news *n)
 {
     barrier_create(&n->asked, 1);
@@ -188,12 +208,13 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
         __syncwarp();
         if (BLOCKS > 1) cluster_arrive();
         pass<TWO_MEET, 2>();
-        pass<ALL_MEET, WARPS + 2>();
         if (awaits) {
             wait_for_earlier();
             let_next_begin();
         }
-        const int expert = expert_of(a, in.slot);
+        const int expert = EXPERTS ? choose_slot(a, m, in.slot, awaits && !blockIdx.x) : 0;
+        if (EXPERTS && lane == 0) n.expert = expert;
+        pass<ALL_MEET, WARPS + 2>();
         if (!a.has_boxes)
             copy_rows(a, m, in.first, turn, in.step, expert);
         else if (lane == 0)
@@ -207,7 +228,7 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
         wait_for_earlier();
         meet<ALL_MEET, WARPS + 2>();
         if (BLOCKS > 1) cluster_wait();
-        finish_all<BLOCKS>(a, m, n.squares);
+        finish_all<BLOCKS>(a, m, n.squares, EXPERTS ? n.expert : 0);
         return;
     }
     const share own = {(turn * a.team + member) * COLUMNS, warp * COLUMNS, a.team * COLUMNS,

@@ -15,15 +15,6 @@ static __device__ __forceinline__ tile_place place_tile(const wt_llm_matvec_args
     return {{part, part}, {row, row + 8}};
 }
 
-// The expert in a slot of the choice; 0 where there are none.
-static __device__ __forceinline__ int expert_of(const wt_llm_quant_args &a, int slot)
-{
-    int expert = 0;
-    if (EXPERTS) // not from the L1 cache, which may have the layer's before
-        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(expert) : "l"(a.chosen + slot) : "memory");
-    return expert;
-}
-
 static __device__ __forceinline__ const unsigned char *weights_of(const wt_llm_quant_args &a, int part, int expert)
 {
     return (const unsigned char *)a.m.parts[part].weight + (EXPERTS ? expert * a.next[part] : 0);

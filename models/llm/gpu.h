@@ -158,8 +158,8 @@ void wt__gpu_unload_quants(wt__gpu *gpu);
 /// llm_attend_one.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt_llm_session *session, const wt__linear *linear,
                                             const wt_llm_matvec_args *args, bool beside);
-/// The same of the experts that the session's routers chose for one vector.
-WT_CHECKED wt_status wt__gpu_multiply_chosen(const wt_llm_session *session, const wt__llm_chosen *chosen,
+/// The same of the experts that a router chooses for one vector.
+WT_CHECKED wt_status wt__gpu_multiply_chosen(const wt__pass *pass, const wt__llm_chosen *chosen,
                                              const wt_llm_matvec_args *args);
 
 /// Where the host prepares a part of io.

@@ -1,5 +1,5 @@
 // Products of one vector with quantised weights: which variant of llm_quant.cu a matrix takes, and its launch.
-#include "gpu.h"
+#include "ops_cuda.h"
 #include "matrix.h"
 
 #include <stdio.h>
@@ -251,7 +251,7 @@ static wt_llm_quant_args args_for(const wt__linear *w, wt__llm_quant kind, shape
 }
 
 static wt_status multiply(const wt_llm_session *session, const wt__linear *w, const wt_llm_matvec_args *args,
-                          bool beside, const wt__llm_chosen *chosen)
+                          bool beside, const wt__llm_chosen *chosen, const wt_llm_choose_args *choose)
 {
     const wt__gpu *g = session->gpu;
     wt__llm_quant kind = {0};
@@ -265,9 +265,9 @@ static wt_status multiply(const wt_llm_session *session, const wt__linear *w, co
     int n_used = 1, n_others = 0;
     if (chosen) {
         const wt_model_config *c = &session->llm->config;
-        n_used = a.n_used = c->n_experts_used;
+        n_used = c->n_experts_used;
         n_others = c->n_experts - 1;
-        a.chosen = session->chosen;
+        a.choose = *choose;
         a.have_vectors = chosen->have_vectors;
         a.has_boxes &= place_experts(session->llm, chosen, kind, &a);
     }
@@ -285,10 +285,11 @@ static wt_status multiply(const wt_llm_session *session, const wt__linear *w, co
 wt_status wt__gpu_multiply_quant(const wt_llm_session *s, const wt__linear *w, const wt_llm_matvec_args *args,
                                  bool beside)
 {
-    return multiply(s, w, args, beside, NULL);
+    return multiply(s, w, args, beside, NULL, NULL);
 }
 
-wt_status wt__gpu_multiply_chosen(const wt_llm_session *s, const wt__llm_chosen *chosen, const wt_llm_matvec_args *args)
+wt_status wt__gpu_multiply_chosen(const wt__pass *p, const wt__llm_chosen *chosen, const wt_llm_matvec_args *args)
 {
-    return multiply(s, chosen->first[0], args, false, chosen);
+    const wt_llm_choose_args choose = wt__gpu_choice(p);
+    return multiply(p->s, chosen->first[0], args, false, chosen, &choose);
 }

@@ -13,7 +13,7 @@ static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__li
     return all;
 }
 
-static wt_llm_choose_args choice_of(const wt__pass *p)
+wt_llm_choose_args wt__gpu_choice(const wt__pass *p)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
@@ -27,35 +27,34 @@ static wt_llm_choose_args choice_of(const wt__pass *p)
                                 .normalise = c->norm_expert_weights};
 }
 
-/// Are a token's norm, router and choice one launch?
-static bool routes_at_once(const wt_llm_session *s, const wt__layer *w)
+/// Are a token's norm and router one launch, after which the products' blocks choose?
+static bool routes_alone(const wt_llm_session *s, const wt__layer *w)
 {
     const wt_dtype t = w->router.weight.dtype;
     return s->n_tokens == 1 && !s->exact_guesses && s->llm->config.d_model % 8 == 0 && !w->ffn_norm.bias &&
-           !w->router.bias && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
+           !w->router.bias && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16) &&
+           s->llm->config.n_experts_used <= WT_LLM_STREAM_EXPERTS;
 }
 
 /// Between streamed products it has a block on every processor, like them, and one beside one of theirs.
-static void route_at_once(wt__pass *p, const wt__layer *w)
+static void route_alone(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
-    const wt_llm_route_args a = {.choose = choice_of(p),
-                                 .router = w->router.weight.data,
+    const wt_llm_route_args a = {.router = w->router.weight.data,
                                  .x = s->x,
                                  .norm_weight = w->ffn_norm.weight,
                                  .routes = s->routes,
-                                 .arrived = s->gpu->arrived,
                                  .eps = (float)c->norm_eps,
+                                 .n_experts = c->n_experts,
                                  .width = c->d_model,
                                  .type = wt__gpu_type(w->router.weight.dtype)};
     const int n = (c->n_experts + WT_LLM_ROUTE_ROWS - 1) / WT_LLM_ROUTE_ROWS, n_sms = s->gpu->n_sms;
-    const size_t bytes = sizeof(float) * (size_t)c->n_experts;
     const bool is_streamed = wt__gpu_streams_experts(s, w);
     wt__gpu_launch(p, WT__LLM_ROUTE,
                    (wt_launch){.grid = {is_streamed && n < n_sms ? n_sms : n},
                                .block = {WT__GPU_THREADS},
-                               .shared_bytes = is_streamed ? HALF_BYTES : bytes},
+                               .shared_bytes = is_streamed ? HALF_BYTES : 0},
                    &a, sizeof a);
 }
 
@@ -63,10 +62,6 @@ static void route(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
     const int n = s->n_tokens;
-    if (routes_at_once(s, w)) {
-        route_at_once(p, w);
-        return;
-    }
     if (wt__gpu_by_vector(s, &w->router, n)) {
         const wt_llm_part part = wt__gpu_vector_part(&w->router, s->routes);
         wt__gpu_multiply_vector(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x},
@@ -81,7 +76,7 @@ static void route(wt__pass *p, const wt__layer *w)
                                               .y_dtype = WT_DTYPE_F32,
                                               .m = wt__gpu_batch_rows(s)});
     }
-    const wt_llm_choose_args choose = choice_of(p);
+    const wt_llm_choose_args choose = wt__gpu_choice(p);
     wt__gpu_launch(p, WT__LLM_CHOOSE,
                    (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)choose.n_experts},
                    &choose, sizeof choose);
@@ -97,8 +92,9 @@ static bool are_quants(const wt_llm_session *s, const wt__layer *w)
 }
 
 /// What each gave to `mixed`.
-static wt_status multiply_quants(const wt_llm_session *s, const wt__layer *w)
+static wt_status multiply_quants(const wt__pass *p, const wt__layer *w)
 {
+    const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
     const wt__llm_chosen gates = {.first = {&first->up, &first->gate}, .second = {&second->up, &second->gate}};
@@ -116,8 +112,8 @@ static wt_status multiply_quants(const wt_llm_session *s, const wt__layer *w)
                                      .n_parts = 1,
                                      .x = s->up,
                                      .columns = c->d_ff_expert};
-    wt_status status = wt__gpu_multiply_chosen(s, &gates, &up);
-    return status ? status : wt__gpu_multiply_chosen(s, &downs, &down);
+    wt_status status = wt__gpu_multiply_chosen(p, &gates, &up);
+    return status ? status : wt__gpu_multiply_chosen(p, &downs, &down);
 }
 
 static void mix(wt__pass *p, const wt_llm_mix_args *a)
@@ -148,16 +144,18 @@ void wt__gpu_mixture(wt__pass *p, const wt__layer *w)
                                    .n_used = c->n_experts_used,
                                    .d_model = c->d_model,
                                    .type = wt__gpu_type(type)};
-    route(p, w);
-    if (wt__gpu_streams_experts(s, w)) {
-        wt__gpu_stream_experts(p, w);
-        return;
-    }
-    if (are_quants(s, w)) {
-        if (!p->status && !s->gpu->is_dry) p->status = multiply_quants(s, w);
+    const bool alone = routes_alone(s, w), are_streamed = alone && wt__gpu_streams_experts(s, w);
+    if (are_streamed || (alone && are_quants(s, w))) {
+        route_alone(p, w);
+        if (are_streamed) {
+            wt__gpu_stream_experts(p, w);
+            return;
+        }
+        if (!p->status && !s->gpu->is_dry) p->status = multiply_quants(p, w);
         mix(p, &pairs);
         return;
     }
+    route(p, w);
     wt__gpu_normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
     if (grouped) {
         wt__gpu_launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &pairs, sizeof pairs);
