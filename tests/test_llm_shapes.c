@@ -48,6 +48,17 @@ static const wt_model_config experts[] = {
      .n_experts_used = 5},
 };
 
+/// Quantised (kernels/llm/llm_quant.cu): down shared by two blocks, with more tiles than they have places for; all in
+/// boxes, with gaps between the experts' scales; lanes that copy.
+static const wt_model_config quantised_experts[] = {
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1024, .d_ff_expert = 8192, .n_experts = 3,
+     .n_experts_used = 2, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 512, .d_ff_expert = 2048, .n_experts = 6,
+     .n_experts_used = 3, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 256, .d_ff_expert = 1408, .n_experts = 12,
+     .n_experts_used = 4},
+};
+
 // ---- the same on both
 
 static void feed(llm_pair *p, int n, int first, const char *what)
@@ -168,6 +179,15 @@ static void single_tokens_have_whole_vectors_for_experts(void **state)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             check_singles(&experts[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
     check_singles(&experts[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, FEW);
+}
+
+static void also_for_quantised_experts(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof quantised_experts / sizeof *quantised_experts; k++)
+        for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
+            check_singles(&quantised_experts[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, k ? ALL : FEW);
 }
 
 static void few_processors_finish_many_tiles(void **state)
@@ -467,6 +487,7 @@ int main(void)
                                        cmocka_unit_test(three_sessions_give_the_same),
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts)};
+                                       cmocka_unit_test(single_tokens_have_whole_vectors_for_experts),
+                                       cmocka_unit_test(also_for_quantised_experts)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

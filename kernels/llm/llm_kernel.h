@@ -148,6 +148,15 @@ typedef struct wt_llm_matvec_args {
     wt_llm_ahead ahead[WT_LLM_AHEAD]; ///< not of llm_matvec
 } wt_llm_matvec_args;
 
+/// The most probable experts of a token and their shares.
+typedef struct wt_llm_choose_args {
+    const float *routes;  ///< [n_tokens][n_experts]
+    int *chosen;          ///< [n_tokens][n_used]
+    float *shares;        ///< [n_tokens][n_used]
+    wt_llm_token *tokens; ///< [n_tokens], whose leads become this one if it is less
+    int n_tokens, n_experts, n_used, normalise;
+} wt_llm_choose_args;
+
 #define WT_LLM_NOT_THERE 0xffffffffu ///< bits that no sum has: additions give one NaN, 0x7fffffff
 
 #define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
@@ -172,10 +181,9 @@ typedef struct wt_llm_stream_args {
 
     // Of the experts that are chosen for one vector: gate and up of each, [rows][columns] as `m` says of one, `out`
     // [n_used][rows]; or down, of which n_shares times `each` cover the columns of one, and x [n_used][columns].
-    const int *chosen;   ///< [n_used], at most WT_LLM_STREAM_EXPERTS
-    const float *shares; ///< [n_used]
-    long long next[2];   ///< bytes from an expert's matrix to that of the next one, of each part
-    int n_used, n_shares;
+    wt_llm_choose_args choose; ///< at most WT_LLM_STREAM_EXPERTS; `chosen` and `shares` are not there
+    long long next[2];         ///< bytes from an expert's matrix to that of the next one, of each part
+    int n_shares;
 } wt_llm_stream_args;
 
 #define WT_LLM_STREAM_EXPERTS 32 ///< a lane each
@@ -202,6 +210,15 @@ typedef struct wt_llm_quant_args {
     int n_stages;       ///< of a block, a multiple of its teams
     int has_boxes;      ///< else a warp's lanes copy
     int pace;           ///< stages on their way together before the vector is asked for
+
+    // Of the experts that are chosen for one vector, compiled so: `m`, w and s are those of the first expert, the maps
+    // with the rows of all; parts' out is [n_used][rows].
+    wt_llm_choose_args choose; ///< a block is one's; what needs no vectors tells the choice
+    int have_vectors;         ///< x is [n_used][columns], and the routes were there before the launch; else one's
+    int next_rows[2];         ///< rows of a map from an expert to the next one, of each part
+    int next_scale_rows[2];   ///< likewise of scales of groups
+    long long next[2];        ///< and bytes, of weights
+    long long next_scales[2]; ///< and of scales
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
@@ -273,24 +290,13 @@ WT_SHARED_FN int wt_llm_draw_share(int vocab_size, int blocks)
     return (vocab_size + 32 * blocks - 1) / (32 * blocks) * 32;
 }
 
-/// The most probable experts of a token and their shares.
-typedef struct wt_llm_choose_args {
-    const float *routes; ///< [n_tokens][n_experts]
-    int *chosen;         ///< [n_tokens][n_used]
-    float *shares;       ///< [n_tokens][n_used]
-    wt_llm_token *tokens; ///< [n_tokens], whose leads become this one if it is less
-    int n_tokens, n_experts, n_used, normalise;
-} wt_llm_choose_args;
-
-/// The same of one token, with RMSNorm and the router before. Rows of 16 bytes and multiples.
+/// The router of one token, with RMSNorm. Rows of 16 bytes and multiples.
 typedef struct wt_llm_route_args {
-    wt_llm_choose_args choose;
     const void *router; ///< [n_experts][width] of `type`
     const float *x, *norm_weight;
-    float *routes; ///< those of `choose`
-    int *arrived;  ///< [1] 0 before and after
+    float *routes; ///< [n_experts]
     float eps;
-    int width, type;
+    int n_experts, width, type;
 } wt_llm_route_args;
 #define WT_LLM_ROUTE_ROWS 8 ///< of a block
 

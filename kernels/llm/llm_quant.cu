@@ -14,6 +14,9 @@
 // warp has boxes of the rows copied to shared memory, stage by stage, the first of them before the vector is there;
 // each warp makes its own columns of the vector ready. The last adds the warps' sums in order and finishes the rows.
 //
+// EXPERTS: of the experts that are chosen for one vector, a block has one's rows; which one that is, is known when the
+// launch that chooses them has ended. What multiplies such a product's result comes when all of its blocks know.
+//
 // llm_quant_2: a long vector without a norm, whose columns two blocks share, a cluster. Each makes its half ready, and
 // sends its warps' sums to the one that finishes the tile, one tile this one, the next the other.
 //
@@ -23,6 +26,9 @@
 #    define WEIGHT 7
 #    define GROUP  128
 #    define SCALE  WT_LLM_SCALE_ZERO
+#endif
+#ifndef EXPERTS
+#    define EXPERTS 0
 #endif
 #include "llm_quant_copy.cuh"
 #include "llm_quant_multiply.cuh"
@@ -42,11 +48,14 @@ static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, co
 // Blocks of a cluster share the columns of its tiles and finish them in turn.
 struct tiles {
     int rank, first, step; // of the block; its cluster's first tile, and from one to the next
+    int slot;              // of the choice, of EXPERTS
 };
 
-template <int BLOCKS> static __device__ __forceinline__ tiles tiles_of_cluster()
+template <int BLOCKS> static __device__ __forceinline__ tiles tiles_of_cluster(const wt_llm_quant_args &a)
 {
-    return {BLOCKS == 1 ? 0 : (int)blockIdx.x % BLOCKS, (int)blockIdx.x / BLOCKS, (int)gridDim.x / BLOCKS};
+    const int rank = BLOCKS == 1 ? 0 : (int)blockIdx.x % BLOCKS, n_slots = EXPERTS ? a.choose.n_used : 1;
+    const int cluster = (int)blockIdx.x / BLOCKS, n_clusters = (int)gridDim.x / BLOCKS;
+    return {rank, cluster / n_slots, n_clusters / n_slots, cluster % n_slots};
 }
 
 // Where the sums of the cluster's i-th tile come together, in the block that finishes it.
@@ -57,9 +66,10 @@ template <int BLOCKS> static __device__ __forceinline__ float2 *partial_of(const
 
 // One warp: the sums of the teams, tile after tile, and what comes after.
 template <int BLOCKS>
-static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares)
+static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares,
+                                                  int expert)
 {
-    const tiles in = tiles_of_cluster<BLOCKS>();
+    const tiles in = tiles_of_cluster<BLOCKS>(a);
     const int lane = threadIdx.x % 32, slot = lane % 16, half = lane / 16, all = a.team * BLOCKS;
     const float x_scale = BLOCKS > 1 ? 1 : scale_of(a.m, squares, a.team);
     for (int i = in.rank, tile = in.first + i * in.step; tile < a.n_tiles; i += BLOCKS, tile += BLOCKS * in.step) {
@@ -67,8 +77,9 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
         const int part = slot < 8 ? at.part[0] : at.part[1], row = (slot < 8 ? at.row[0] : at.row[1]) + slot % 8;
         const wt_llm_part &p = a.m.parts[part];
         const bool valid = !half && row < p.rows, stored = valid && (!a.m.gated || slot < 8);
-        float *out = a.m.parts[a.m.gated ? 0 : part].out + row;
-        const float factor = valid && !SCALED && p.scales ? ((const float *)p.scales)[row / a.scale_rows] : 1;
+        float *out = a.m.parts[a.m.gated ? 0 : part].out + in.slot * p.rows + row;
+        const float *factors = (const float *)scales_of(a, part, expert);
+        const float factor = valid && !SCALED && p.scales ? factors[row / a.scale_rows] : 1;
         const float bias = valid && p.bias ? p.bias[row] : 0, old = stored && a.m.add ? *out : 0;
         const float *partial = (const float *)partial_of<BLOCKS>(m, i) + slot % 8 * 2 + slot / 8;
         unsigned long long *summed = &m.summed[i % RING];
@@ -99,7 +110,7 @@ template <int BLOCKS>
 static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, int warp, int team,
                                                     int member)
 {
-    const tiles in = tiles_of_cluster<BLOCKS>();
+    const tiles in = tiles_of_cluster<BLOCKS>(a);
     const int lane = threadIdx.x % 32, g = lane / 4, n_teams = a.n_teams;
     const unsigned char *stages = m.stages + member * HALF + g * PIECE;
     const unsigned char *scales = m.scales + g * a.scale_pitch + member * (N_GROUPS * OF_SCALE);
@@ -142,6 +153,26 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     }
 }
 
+// The expert in a slot of the choice, by a warp, in memory that stages will have. `tells`: also the launches to come.
+static __device__ __forceinline__ int choose_slot(const wt_llm_quant_args &a, const memory &m, int slot, bool tells)
+{
+    const int lane = threadIdx.x % 32;
+    float *p = (float *)m.stages, *shares = p + a.choose.n_experts;
+    int *experts = (int *)(shares + WT_LLM_STREAM_EXPERTS);
+    const float lead = choose(a.choose, a.choose.routes, p, experts, shares);
+    if (tells && lane < a.choose.n_used) {
+        a.choose.chosen[lane] = experts[lane];
+        a.choose.shares[lane] = shares[lane];
+    }
+    if (tells && lane == 1) a.choose.tokens->lead = fminf(a.choose.tokens->lead, lead);
+    const int expert = experts[slot];
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // copies in bulk come after all of this
+#endif
+    __syncwarp();
+    return expert;
+}
+
 static __device__ __forceinline__ void create_stages(const wt_llm_quant_args &a, const memory &m, news *n)
 {
     barrier_create(&n->asked, 1);
@@ -167,20 +198,27 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
     __shared__ news n;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, member = warp & (a.team - 1);
     const memory m = memory_of(a, (unsigned char *)shared);
-    const tiles in = tiles_of_cluster<BLOCKS>();
+    const tiles in = tiles_of_cluster<BLOCKS>(a);
     const int turn = in.rank * a.n_turns;
-    let_next_begin();
+    const bool awaits = EXPERTS && !a.have_vectors; // the choice
+    if (!awaits) let_next_begin();
     ask_ahead(a.m);
     if (warp == WARPS) {
         if (lane == 0) create_stages(a, m, &n);
         __syncwarp();
         if (BLOCKS > 1) cluster_arrive();
         pass<TWO_MEET, 2>();
+        if (awaits) {
+            wait_for_earlier();
+            let_next_begin();
+        }
+        const int expert = EXPERTS ? choose_slot(a, m, in.slot, awaits && !blockIdx.x) : 0;
+        if (EXPERTS && lane == 0) n.expert = expert;
         pass<ALL_MEET, WARPS + 2>();
         if (!a.has_boxes)
-            copy_rows(a, m, in.first, turn, in.step);
+            copy_rows(a, m, in.first, turn, in.step, expert);
         else if (lane == 0)
-            copy_boxes(a, m, in.first, turn, in.step, &n.asked);
+            copy_boxes(a, m, in.first, turn, in.step, &n.asked, expert);
         return;
     }
     if (warp > WARPS) {
@@ -190,10 +228,11 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
         wait_for_earlier();
         meet<ALL_MEET, WARPS + 2>();
         if (BLOCKS > 1) cluster_wait();
-        finish_all<BLOCKS>(a, m, n.squares);
+        finish_all<BLOCKS>(a, m, n.squares, EXPERTS ? n.expert : 0);
         return;
     }
-    const share own = {(turn * a.team + member) * COLUMNS, warp * COLUMNS, a.team * COLUMNS};
+    const share own = {(turn * a.team + member) * COLUMNS, warp * COLUMNS, a.team * COLUMNS,
+                       a.m.x + (EXPERTS && a.have_vectors ? in.slot * a.m.columns : 0)};
     constexpr int KEPT = BLOCKS > 1 ? 3 : 2; // of 6144 columns, and of 4096
     eight weights[KEPT];
     float mean = 0, scale = 1;

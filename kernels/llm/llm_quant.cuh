@@ -2,6 +2,7 @@
 #ifndef WT_LLM_QUANT_CUH
 #define WT_LLM_QUANT_CUH
 #include "llm_types.cuh"
+#include "llm_routes.cuh"
 
 #if WEIGHT == 11
 #    define LANE 8
@@ -72,10 +73,11 @@ static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, u
     return m;
 }
 
-// What a block's warps tell each other besides: that x is asked for, and the squares of their columns.
+// What a block's warps tell each other besides: that x is asked for, the squares of their columns, whose rows they are.
 struct news {
     unsigned long long asked;
     float squares[WARPS], scratch[WARPS];
+    int expert; // of EXPERTS
 };
 
 // ---- who waits for whom

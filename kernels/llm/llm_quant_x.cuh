@@ -142,6 +142,7 @@ static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, floa
 // Where a warp is: the first of its columns and its place in x, of turn 0; the next turn's are `step` on.
 struct share {
     int first, place, step;
+    const float *x; // the vector
 };
 
 // The i-th eight of the warp's columns, over all turns: the column that it begins with.
@@ -185,7 +186,7 @@ static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, cons
     float squares = 0;
     for (int first = 0; first < n; first += 32 * N) {
         eight x[N];
-        load_columns<N>(a.m.x, own, first, n, columns, x);
+        load_columns<N>(own.x, own, first, n, columns, x);
         if (!first && threadIdx.x == 0) barrier_arrive(asked);
         if (IS_WEIGHED && first) load_weights<N>(a, own, first, w);
         const int end = min(n, first + 32 * N);

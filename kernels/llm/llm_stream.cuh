@@ -18,12 +18,11 @@
 // cleared, and it waits for their end before its own, so that later launches' waiting is for all of them. A kernel of
 // its own: with a longer one all products are slower (8B 26 us a step).
 //
-// Experts of a token: which ones is known when the launch that chooses them has ended, and every lane keeps one of the
+// Experts of a token: every block chooses them when the router's launch has ended, and every lane keeps one of the
 // choice. Gate and up of all of them are rows of one product; the vector is on its way to registers before the first
-// weights are asked for, which would be in its way. The launch after it comes when that is so, and knows the choice as
-// soon as it is there. Down's rows are those of all of them side by side, of each in so many parts of columns, a part a
-// warp and pass; a part's sums are multiplied with its expert's share, and the next pass's columns of the vector are
-// under way meanwhile.
+// weights are asked for, which would be in its way. The launch after it comes when that is so, and chooses as it begins.
+// Down's rows are those of all of them side by side, of each in so many parts of columns, a part a warp and pass; a
+// part's sums are multiplied with its expert's share, and the next pass's columns of the vector are under way meanwhile.
 //
 // The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd
 // rows the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of
@@ -32,6 +31,7 @@
 // The parts of F16 are of the vector times a power of two, by which none leaves the type's range. A row's sum depends
 // on its columns alone, not on the grid. Judge: the CPU's steps (models/llm/ops_cpu.c).
 #include "llm_types.cuh"
+#include "llm_routes.cuh"
 
 #include "mma.cuh"
 #include "overlap.cuh"
@@ -131,7 +131,7 @@ template <kind KIND> static __device__ __forceinline__ int count_tiles(const wt_
     const wt_llm_matvec_args &a = all.m;
     int n = 0;
     for (int part = 0; part < (a.gated ? 1 : a.n_parts); part++) n += tiles_of(a.parts[part]);
-    if (KIND == GATES) n *= all.n_used;
+    if (KIND == GATES) n *= all.choose.n_used;
     n = (int)blockIdx.x < n ? (n - 1 - (int)blockIdx.x) / (int)gridDim.x + 1 : 0;
     return a.gated ? 2 * n : n;
 }
@@ -142,7 +142,7 @@ template <kind KIND> static __device__ __forceinline__ tile_place place_tile(con
     int at = (int)blockIdx.x + (a.gated ? tile / 2 : tile) * (int)gridDim.x;
     if (KIND == GATES) {
         const int n = tiles_of(a.parts[0]), slot = at / n;
-        return {tile % 2, slot < all.n_used ? (at - slot * n) * TILE : -1, slot};
+        return {tile % 2, slot < all.choose.n_used ? (at - slot * n) * TILE : -1, slot};
     }
     if (a.gated) return {tile % 2, at * TILE < a.parts[0].rows ? at * TILE : -1};
     for (int part = 0; part < a.n_parts; part++) {
@@ -171,7 +171,7 @@ static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, in
     const int slot = KIND == DOWNS ? at / a.n_shares : 0;
     const int first = (KIND == DOWNS ? at - slot * a.n_shares : at) * a.each;
     const int n = min(a.each, max(0, a.m.columns - first));
-    return {first, KIND == DOWNS && slot >= a.n_used ? 0 : n, slot};
+    return {first, KIND == DOWNS && slot >= a.choose.n_used ? 0 : n, slot};
 }
 
 // Where a warp's columns are in the vector.
@@ -186,15 +186,22 @@ struct choice {
     float share;
 };
 
-template <kind KIND> static __device__ __forceinline__ choice load_choice(const wt_llm_stream_args &a)
+// By the block, whose first warp chooses; `scratch` has room for all probabilities. The first block of GATES tells what
+// the last one leads by.
+template <kind KIND>
+static __device__ __forceinline__ choice choose_experts(const wt_llm_stream_args &a, float *scratch)
 {
+    __shared__ int experts[WT_LLM_STREAM_EXPERTS];
+    __shared__ float shares[WT_LLM_STREAM_EXPERTS];
     const int lane = threadIdx.x % 32;
-    choice c = {0, 0};
-    if (KIND < GATES || lane >= a.n_used) return c;
-    // not from the L1 cache, which may have the layer's before
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(c.expert) : "l"(a.chosen + lane) : "memory");
-    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(c.share) : "l"(a.shares + lane) : "memory");
-    return c;
+    if (threadIdx.x < 32) {
+        const float lead = choose(a.choose, a.choose.routes, scratch, experts, shares);
+        wt_llm_token *token = a.choose.tokens;
+        if (KIND == GATES && !lane && !blockIdx.x) token->lead = fminf(token->lead, lead);
+    }
+    __syncthreads();
+    const bool is_one = lane < a.choose.n_used;
+    return {is_one ? experts[lane] : 0, is_one ? shares[lane] : 0};
 }
 
 // Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
@@ -475,8 +482,9 @@ template <class T, int TEAM, kind KIND> static __device__ __forceinline__ void s
         load_norm(a.m, share_of<TEAM, KIND>(a, 0), kept);
         wait_for_earlier();
     }
-    const choice chosen = load_choice<KIND>(a);
     if (KIND == GATES) load_held(a.m, share_of<TEAM, KIND>(a, 0), held);
+    choice chosen = {0, 0};
+    if (KIND >= GATES) chosen = choose_experts<KIND>(a, (float *)shared);
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM, KIND>(a, 0), chosen.expert};
     if (team < n_tiles) aim<KIND>(a, c);
 #pragma unroll 1 // this once: less code for the caches to hold

@@ -4,8 +4,7 @@
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same bits
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
-//   llm_route    the same of one token, with its norm and the router before: a block has 8 rows of that, and a lane the
-//                same columns of all of them; the last block done chooses
+//   llm_route    the router of one token, with its norm: a block has 8 rows, and a lane the same columns of all of them
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
@@ -19,6 +18,7 @@
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
 #include "llm_types.cuh"
+#include "llm_routes.cuh"
 #include "moe_group.cuh"
 
 #include "overlap.cuh"
@@ -177,71 +177,15 @@ extern "C" __global__ void __launch_bounds__(256, 4) llm_norm_many(const __grid_
     }
 }
 
-static __device__ __forceinline__ float warp_max(float x)
-{
-    for (int step = 16; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
-    return x;
-}
-
-// A token's, by a warp. Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0. `p`:
-// [n_experts] of shared memory.
-static __device__ void choose(const wt_llm_choose_args &a, int token, float *p)
-{
-    const int lane = threadIdx.x % 32, n = a.n_experts;
-    const float *routes = a.routes + (long long)token * n;
-    const long long at = (long long)token * a.n_used;
-    float most = routes[0], least = most, total = 0, kept = 0;
-    for (int e = lane; e < n; e += 32) {
-        most = fmaxf(most, routes[e]);
-        least = fminf(least, routes[e]);
-    }
-    most = warp_max(most);
-    least = -warp_max(-least);
-    for (int e = lane; e < n; e += 32) total += p[e] = expf(routes[e] - most);
-    total = warp_sum(total);
-    int last = 0;
-    for (int k = 0; k < a.n_used; k++) {
-        float best = -2;
-        int which = n;
-        for (int e = lane; e < n; e += 32)
-            if (p[e] > best) {
-                best = p[e];
-                which = e;
-            }
-        for (int step = 16; step; step /= 2) {
-            const float other = __shfl_xor_sync(ALL, best, step);
-            const int whose = __shfl_xor_sync(ALL, which, step);
-            if (other > best || (other == best && whose < which)) {
-                best = other;
-                which = whose;
-            }
-        }
-        if (which == n) which = k; // not a number is nobody's largest
-        kept += best / total;
-        if (lane == which % 32) { // who alone reads and writes that place
-            a.chosen[at + k] = which;
-            a.shares[at + k] = best / total;
-            p[which] = -1;
-        }
-        last = which;
-    }
-    __syncwarp();
-    float next = least;
-    for (int e = lane; e < n; e += 32)
-        if (p[e] >= 0) next = fmaxf(next, routes[e]);
-    next = warp_max(next);
-    if (!lane && a.n_used < n && most > least)
-        a.tokens[token].lead = fminf(a.tokens[token].lead, (routes[last] - next) / (most - least));
-    if (a.normalise && !lane)
-        for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
-}
-
 extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
 {
     let_next_begin();
     wait_for_earlier();
     extern __shared__ float p[];
-    choose(a, blockIdx.x, p);
+    const long long t = blockIdx.x;
+    const float lead =
+        choose(a, a.routes + t * a.n_experts, p, a.chosen + t * a.n_used, a.shares + t * a.n_used);
+    if (!threadIdx.x) a.tokens[t].lead = fminf(a.tokens[t].lead, lead);
 }
 
 #define ROUTER_ROWS    WT_LLM_ROUTE_ROWS
@@ -259,7 +203,7 @@ static __device__ __forceinline__ void load_router(const wt_llm_route_args &a, i
     const int first = blockIdx.x * ROUTER_ROWS;
 #pragma unroll
     for (int r = 0; r < ROUTER_ROWS; r++)
-        w[r] = load_8((const T *)a.router + (long long)min(first + r, a.choose.n_experts - 1) * a.width, column, a.width);
+        w[r] = load_8((const T *)a.router + (long long)min(first + r, a.n_experts - 1) * a.width, column, a.width);
 }
 
 // The block's rows of the router times the lane's columns of the vector, and what those have of its squares.
@@ -282,9 +226,8 @@ template <class T> static __device__ __forceinline__ void multiply_router(const 
 
 extern "C" __global__ void __launch_bounds__(256, 2) llm_route(const __grid_constant__ wt_llm_route_args a)
 {
-    extern __shared__ float p[];
     __shared__ float of_warps[8][ROUTER_ROWS + 1];
-    const int n_blocks = (a.choose.n_experts + ROUTER_ROWS - 1) / ROUTER_ROWS; // the others are there to be in the way
+    const int n_blocks = (a.n_experts + ROUTER_ROWS - 1) / ROUTER_ROWS; // the others are there to be in the way
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, expert = blockIdx.x * ROUTER_ROWS + lane;
     float sums[ROUTER_ROWS + 1] = {};
     let_next_begin();
@@ -307,19 +250,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) llm_route(const __grid_cons
         sum += of_warps[k][min(lane, ROUTER_ROWS)];
         squares += of_warps[k][ROUTER_ROWS];
     }
-    if (lane < ROUTER_ROWS && expert < a.choose.n_experts)
+    if (lane < ROUTER_ROWS && expert < a.n_experts)
         a.routes[expert] = sum / sqrtf(squares / (float)a.width + a.eps);
-    if (n_blocks > 1) {
-        __threadfence(); // a block's are written before it is counted
-        __syncwarp();
-        int place = lane ? 0 : atomicAdd(a.arrived, 1);
-        place = __shfl_sync(ALL, place, 0);
-        if (place != n_blocks - 1) return;
-        __threadfence();
-        if (!lane) *a.arrived = 0;
-    }
-    __syncwarp();
-    choose(a.choose, 0, p);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)

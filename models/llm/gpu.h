@@ -79,7 +79,14 @@ typedef struct wt__gpu_batch {
 /// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
     int weight, group, scale; ///< WT_MM_ types; group 0 = constant along the row
+    bool experts;             ///< chosen on the device
 } wt__llm_quant;
+
+/// Whose matrices a product of chosen experts multiplies: those of the parts, of the first expert and of the second.
+typedef struct wt__llm_chosen {
+    const wt__linear *first[2], *second[2];
+    bool have_vectors; ///< one each
+} wt__llm_chosen;
 
 typedef struct wt__llm_quant_kernel {
     wt__llm_quant kind;
@@ -149,8 +156,11 @@ WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
 /// Queue a product of matrices like `linear`, of that kind. `beside`: by a block on each processor, with room for one of
 /// llm_attend_one.
-WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
+WT_CHECKED wt_status wt__gpu_multiply_quant(const wt_llm_session *session, const wt__linear *linear,
                                             const wt_llm_matvec_args *args, bool beside);
+/// The same of the experts that a router chooses for one vector.
+WT_CHECKED wt_status wt__gpu_multiply_chosen(const wt__pass *pass, const wt__llm_chosen *chosen,
+                                             const wt_llm_matvec_args *args);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

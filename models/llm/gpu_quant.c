@@ -1,5 +1,5 @@
 // Products of one vector with quantised weights: which variant of llm_quant.cu a matrix takes, and its launch.
-#include "gpu.h"
+#include "ops_cuda.h"
 #include "matrix.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ bool wt__llm_is_quant(const wt__linear *w, wt__llm_quant *kind)
     *kind = (wt__llm_quant){.group = grouped ? w->scale_columns : 0, .scale = WT_MM_F32};
     switch (w->weight.dtype) {
     case WT_DTYPE_Q4_K:
-        *kind = (wt__llm_quant){WT_MM_Q4_K, 32, WT_MM_F32};
+        *kind = (wt__llm_quant){.weight = WT_MM_Q4_K, .group = 32, .scale = WT_MM_F32};
         return true;
     case WT_DTYPE_F8_E4M3:
         kind->weight = WT_MM_E4M3;
@@ -55,7 +55,7 @@ bool wt__llm_is_quant(const wt__linear *w, wt__llm_quant *kind)
 
 static bool same(wt__llm_quant a, wt__llm_quant b)
 {
-    return a.weight == b.weight && a.group == b.group && a.scale == b.scale;
+    return a.weight == b.weight && a.group == b.group && a.scale == b.scale && a.experts == b.experts;
 }
 
 static const wt__llm_quant_kernel *find(const wt__gpu *g, wt__llm_quant kind)
@@ -68,21 +68,24 @@ static const wt__llm_quant_kernel *find(const wt__gpu *g, wt__llm_quant kind)
 /// Columns and bytes of a piece of a row.
 static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
 static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
-static wt_status load(wt__gpu *g, const wt__linear *w)
+static wt_status load(wt__gpu *g, const wt__linear *w, bool experts)
 {
     wt__llm_quant kind;
-    if (!wt__llm_is_quant(w, &kind) || find(g, kind)) return WT_OK;
+    if (!wt__llm_is_quant(w, &kind)) return WT_OK;
+    kind.experts = experts;
+    if (find(g, kind)) return WT_OK;
     if (g->n_quants == WT__LLM_MAX_QUANTS)
         return wt_fail(WT_ERR_UNSUPPORTED, "llm: matrices of more than %d quantised types", WT__LLM_MAX_QUANTS);
     wt__llm_quant_kernel *q = &g->quants[g->n_quants++];
-    char text[3][OPTION_BYTES];
-    const char *const options[] = {text[0], text[1], text[2]};
+    char text[4][OPTION_BYTES];
+    const char *const options[] = {text[0], text[1], text[2], text[3]};
     snprintf(text[0], OPTION_BYTES, "-DWEIGHT=%d", kind.weight);
     snprintf(text[1], OPTION_BYTES, "-DGROUP=%d", kind.group);
     snprintf(text[2], OPTION_BYTES, "-DSCALE=%d", kind.scale);
+    snprintf(text[3], OPTION_BYTES, "-DEXPERTS=%d", kind.experts);
     q->kind = kind;
     wt_status status = wt_module_create(
-        g->device, &(wt_module_config){.name = "kernels/llm/llm_quant.cu", .options = options, .n_options = 3},
+        g->device, &(wt_module_config){.name = "kernels/llm/llm_quant.cu", .options = options, .n_options = 4},
         &q->module);
     if (!status) status = wt_module_get_kernel(q->module, "llm_quant", &q->kernels[0]);
     return status ? status : wt_module_get_kernel(q->module, "llm_quant_2", &q->kernels[1]);
@@ -90,11 +93,13 @@ static wt_status load(wt__gpu *g, const wt__linear *w)
 
 wt_status wt__gpu_load_quants(wt__gpu *g, const wt_llm *llm)
 {
-    wt_status status = load(g, &llm->head);
+    wt_status status = load(g, &llm->head, false);
     for (int l = 0; l < llm->config.n_layers && !status; l++) {
         const wt__layer *w = &llm->layers[l];
         const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
-        for (size_t k = 0; k < sizeof all / sizeof *all && !status; k++) status = load(g, all[k]);
+        for (size_t k = 0; k < sizeof all / sizeof *all && !status; k++) status = load(g, all[k], false);
+        if (w->experts && !status) status = load(g, &w->experts->up, true);
+        if (w->experts && !status) status = load(g, &w->experts->down, true);
     }
     return status;
 }
@@ -167,15 +172,17 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind, bool ha
     return s;
 }
 
-/// Boxes of 8 rows of a part and of its scales. What does not lie in whole pieces is left to lanes that copy.
-static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant_args *a, wt__llm_quant kind,
-                   wt_mm_map *weights, wt_mm_map *scales)
+/// Boxes of 8 rows of a part and of its scales, or of those of all experts, the first of which it is then. What does
+/// not lie in whole pieces is left to lanes that copy.
+static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant_args *a, wt__llm_quant kind, int which,
+                   int n_others, wt_mm_map *weights, wt_mm_map *scales)
 {
     const int piece = piece_of(kind), of_scales = scales_of(kind, a->team);
+    const int rows_of_scales = (part->rows + a->scale_rows - 1) / a->scale_rows + n_others * a->next_scale_rows[which];
     const wt_tensor_map_config config = {.data = (uintptr_t)part->weight,
                                          .element_bytes = 1,
                                          .columns = piece,
-                                         .rows = part->rows,
+                                         .rows = part->rows + n_others * a->next_rows[which],
                                          .n_matrices = (int)(a->row_bytes / piece),
                                          .row_bytes = a->row_bytes,
                                          .matrix_bytes = piece,
@@ -185,10 +192,10 @@ static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant
     const wt_tensor_map_config of_scale = {.data = (uintptr_t)part->scales,
                                            .element_bytes = 1,
                                            .columns = 4 * a->scale_words,
-                                           .rows = (part->rows + a->scale_rows - 1) / a->scale_rows,
+                                           .rows = rows_of_scales,
                                            .n_matrices = 1,
                                            .row_bytes = 4 * a->scale_words,
-                                           .matrix_bytes = 4ll * a->scale_words * part->rows,
+                                           .matrix_bytes = 4ll * a->scale_words * rows_of_scales,
                                            .box_rows = a->scale_pitch ? 8 : 1,
                                            .box_bytes = of_scales};
     wt_tensor_map map;
@@ -202,14 +209,26 @@ static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant
     return true;
 }
 
-wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__linear *w,
-                                 const wt_llm_matvec_args *args, bool beside)
+/// Where the experts' matrices lie. Returns whether they lie whole rows apart, as boxes want it.
+static bool place_experts(const wt_llm *llm, const wt__llm_chosen *of, wt__llm_quant kind, wt_llm_quant_args *a)
 {
-    wt__llm_quant kind = {0};
-    const bool is_quant = wt__llm_is_quant(w, &kind);
-    const wt__llm_quant_kernel *q = is_quant ? find(g, kind) : NULL;
-    if (!q)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: no kernel for a matrix of type %s", wt_dtype_name(w->weight.dtype));
+    const int of_scales = kind.group ? 4 * a->scale_words : 1;
+    bool whole = true;
+    for (int k = 0; k < a->m.n_parts; k++) {
+        const wt__linear *first = of->first[k], *second = of->second[k];
+        a->next[k] = wt__llm_expert_stride(llm, first->weight.data, second->weight.data);
+        a->next_scales[k] = first->both ? wt__llm_expert_stride(llm, first->both, second->both)
+                                        : wt__llm_expert_stride(llm, first->scales, second->scales);
+        a->next_rows[k] = (int)(a->next[k] / a->row_bytes);
+        a->next_scale_rows[k] = of_scales ? (int)(a->next_scales[k] / of_scales) : 0;
+        whole &= a->next[k] % a->row_bytes == 0 && (!of_scales || a->next_scales[k] % of_scales == 0);
+    }
+    return whole;
+}
+
+/// What a launch is told of matrices like `w`, but where its blocks copy from.
+static wt_llm_quant_args args_for(const wt__linear *w, wt__llm_quant kind, shape s, const wt_llm_matvec_args *args)
+{
     const int columns = (int)w->weight.shape[1], across = kind.group ? columns / kind.group : 0;
     wt_llm_quant_args a = {.m = *args,
                            .row_bytes = (long long)wt__row_bytes(w),
@@ -218,7 +237,6 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     if (kind.weight == WT_MM_E4M3 && kind.group) a.scale_words = (columns + kind.group - 1) / kind.group;
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
-    const shape s = shape_of(g, columns, kind, args->norm_weight, beside);
     a.team = s.team;
     a.n_teams = s.teams;
     a.n_turns = s.turns;
@@ -229,12 +247,49 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     a.pace = s.cluster > 1 ? 1 : 2;
     while (a.scale_rows > 1 << a.scale_shift) a.scale_shift++;
     a.has_boxes = !kind.group || a.scale_rows == 1 << a.scale_shift;
-    for (int k = 0; k < args->n_parts; k++) a.has_boxes &= map_of(g, &args->parts[k], &a, kind, &a.w[k], &a.s[k]);
-    const int there = g->n_sms * s.blocks / s.cluster;
-    return wt_kernel_launch(q->kernels[s.cluster - 1], stream,
-                            &(wt_launch){.grid = {s.cluster * (a.n_tiles < there ? a.n_tiles : there)},
+    return a;
+}
+
+static wt_status multiply(const wt_llm_session *session, const wt__linear *w, const wt_llm_matvec_args *args,
+                          bool beside, const wt__llm_chosen *chosen, const wt_llm_choose_args *choose)
+{
+    const wt__gpu *g = session->gpu;
+    wt__llm_quant kind = {0};
+    const bool is_quant = wt__llm_is_quant(w, &kind);
+    kind.experts = chosen;
+    const wt__llm_quant_kernel *q = is_quant ? find(g, kind) : NULL;
+    if (!q)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: no kernel for a matrix of type %s", wt_dtype_name(w->weight.dtype));
+    const shape s = shape_of(g, (int)w->weight.shape[1], kind, args->norm_weight, beside);
+    wt_llm_quant_args a = args_for(w, kind, s, args);
+    int n_used = 1, n_others = 0;
+    if (chosen) {
+        const wt_model_config *c = &session->llm->config;
+        n_used = c->n_experts_used;
+        n_others = c->n_experts - 1;
+        a.choose = *choose;
+        a.have_vectors = chosen->have_vectors;
+        a.has_boxes &= place_experts(session->llm, chosen, kind, &a);
+    }
+    for (int k = 0; k < args->n_parts; k++)
+        a.has_boxes &= map_of(g, &args->parts[k], &a, kind, k, n_others, &a.w[k], &a.s[k]);
+    const int room = g->n_sms * s.blocks / s.cluster / n_used, there = room ? room : 1; // of one expert
+    return wt_kernel_launch(q->kernels[s.cluster - 1], session->stream,
+                            &(wt_launch){.grid = {s.cluster * n_used * (a.n_tiles < there ? a.n_tiles : there)},
                                          .block = {32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS)},
                                          .shared_bytes = s.shared_bytes,
                                          .overlap = true},
                             &WT_ARG(a), 1);
+}
+
+wt_status wt__gpu_multiply_quant(const wt_llm_session *s, const wt__linear *w, const wt_llm_matvec_args *args,
+                                 bool beside)
+{
+    return multiply(s, w, args, beside, NULL, NULL);
+}
+
+wt_status wt__gpu_multiply_chosen(const wt__pass *p, const wt__llm_chosen *chosen, const wt_llm_matvec_args *args)
+{
+    const wt_llm_choose_args choose = wt__gpu_choice(p);
+    return multiply(p->s, chosen->first[0], args, false, chosen, &choose);
 }

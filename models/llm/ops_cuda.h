@@ -50,6 +50,8 @@ wt_dtype wt__gpu_input_type(const wt_llm_session *session, const wt__linear *w, 
 wt_llm_part wt__gpu_vector_part(const wt__linear *w, float *out);
 /// Queue it: what `args` says but columns and norms. `norm`: of the vector before; NULL = none.
 void wt__gpu_multiply_vector(wt__pass *pass, const wt__linear *w, wt_llm_matvec_args args, const wt__norm *norm);
+/// How the pass's tokens choose their experts.
+wt_llm_choose_args wt__gpu_choice(const wt__pass *pass);
 /// Is it by llm_stream's kernels that the chosen experts of such a layer are multiplied with one vector?
 bool wt__gpu_streams_experts(const wt_llm_session *session, const wt__layer *layer);
 /// Queue all of them: x += sum of share down(activation(gate n) up n), n = norm(x), by the choice that is on the device.

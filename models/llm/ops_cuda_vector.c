@@ -141,8 +141,7 @@ bool wt__gpu_streams_experts(const wt_llm_session *s, const wt__layer *w)
 {
     const wt__expert *e = &w->experts[0];
     return s->n_tokens == 1 && !s->exact_guesses && streams(s, &e->up, &w->ffn_norm) &&
-           streams(s, &e->down, NULL) &&
-           s->llm->config.n_experts_used <= WT_LLM_STREAM_EXPERTS;
+           streams(s, &e->down, NULL);
 }
 
 /// A product that reads so many columns of so many tiles of rows.
@@ -154,9 +153,7 @@ static void launch_experts(wt__pass *p, const wt__linear *w, int kernel, wt_llm_
     const int64_t bytes = 2ll * n_tiles * WT_LLM_STREAM_TILE * n_columns;
     a->m.columns = (int)w->weight.shape[1];
     a->n_stages = stages_for(a->each);
-    a->chosen = s->chosen;
-    a->shares = s->shares;
-    a->n_used = s->llm->config.n_experts_used;
+    a->choose = wt__gpu_choice(p);
     wt__gpu_launch(p, kernel + is_bf16,
                    (wt_launch){.grid = {blocks_for(n_tiles, bytes, s->gpu->n_sms)},
                                .block = {32 * WT_LLM_STREAM_WARPS},
@@ -243,5 +240,5 @@ void wt__gpu_multiply_vector(wt__pass *p, const wt__linear *w, wt_llm_matvec_arg
     else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status && !p->s->gpu->is_dry)
-        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a, is_beside_attention(p, w));
+        p->status = wt__gpu_multiply_quant(p->s, w, &a, is_beside_attention(p, w));
 }
