@@ -101,8 +101,8 @@ static void assert_there(const rig *r, const char *what, int k, const void *ther
     free(got);
 }
 
-/// `there` is on the GPU, `want` on the host.
-static void assert_same(const rig *r, int k, const wt__linear *there, const wt__linear *want)
+/// `there` is on the GPU, `want` on the host. `words`: scales and zeros lie in words of both, too, where F16 has them.
+static void assert_same(const rig *r, int k, const wt__linear *there, const wt__linear *want, bool words)
 {
     const size_t n = (size_t)wt_tensor_elements(&want->weight);
     assert_int_equal(there->weight.dtype, want->weight.dtype);
@@ -117,7 +117,7 @@ static void assert_same(const rig *r, int k, const wt__linear *there, const wt__
     assert_there(r, "scales", k, there->scales, want->scales, sizeof(float) * (size_t)n_scales);
     if (!want->nibbles) return;
     assert_there(r, "zeros", k, there->zeros, want->zeros, (size_t)n_scales);
-    assert_int_equal(!there->both, !wt__llm_are_halves(want->scales, n_scales));
+    assert_int_equal(!there->both, !words || !wt__llm_are_halves(want->scales, n_scales));
     if (!there->both) return;
     unsigned char *both = malloc(4 * (size_t)n_scales);
     wt__llm_scales_and_zeros(want, 0, 4 * (size_t)n_scales, both);
@@ -138,9 +138,10 @@ static void check(const rig *r, wt_dtype type, wt_llm_quantization kind)
     assert_ok(wt_llm_quantize(&host, kind, NULL, NULL));
     wt_llm *there = &resident->llm;
     assert_int_equal(wt_llm_step_bytes(wt_llm_resident_model(resident)), wt_llm_step_bytes(&host));
-    for (int k = 0; k < N_MATRICES; k++) assert_same(r, k, matrix_of(there->layers, k), matrix_of(&layer, k));
-    assert_same(r, N_MATRICES, &there->head, &host.head);
-    assert_same(r, N_MATRICES + 1, &there->layers->router, &layer.router);
+    // gate does without words because up, whose scales F16 has not, does: one launch reads both
+    for (int k = 0; k < N_MATRICES; k++) assert_same(r, k, matrix_of(there->layers, k), matrix_of(&layer, k), k != 4);
+    assert_same(r, N_MATRICES, &there->head, &host.head, true);
+    assert_same(r, N_MATRICES + 1, &there->layers->router, &layer.router, true);
     if (kind == WT_LLM_INT4) assert_null(there->layers->up.both);
     if (kind == WT_LLM_INT4) assert_non_null(there->layers->q.both);
     assert_true((there->head.weight.data == there->embedding.data) == (kind == WT_LLM_AS_STORED));
