@@ -25,7 +25,7 @@ WT_INLINE double wt__from_bits64(int64_t bits)
 WT_INLINE double wt__log64(double x)
 {
     const int64_t bits = wt__bits64(x), from = bits - 0x3fe6a09e667f3bcd; // sqrt(1/2)
-    const int64_t biased = (int64_t)((uint64_t)(from + (1023ll << 52)) >> 52);
+    const int64_t biased = (int64_t)(((uint64_t)from + (1023ull << 52)) >> 52); // of a NaN it wraps
     const double exponent = wt__from_bits64(biased | 0x4330000000000000) - (0x1p52 + 1023);
     const double m = wt__from_bits64(bits - (from & ~0xfffffffffffffll)), s = (m - 1) / (m + 1), s2 = s * s;
     double series = 2.0 / 15 + s2 * (2.0 / 17);
