@@ -326,19 +326,6 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
 
 // ---- words
 
-/// Which of the names, NULL behind the last, `text` is; NULL text: the first.
-static wt_status choose(const char *option, const char *text, const char *const *names, int *which)
-{
-    char wanted[160] = "";
-    for (*which = 0; names[*which]; ++*which)
-        if (!text || !strcmp(text, names[*which])) return WT_OK;
-    for (int k = 0; names[k]; k++) {
-        const size_t at = strlen(wanted);
-        snprintf(wanted + at, sizeof wanted - at, "%s%s", k == 0 ? "" : names[k + 1] ? ", " : " or ", names[k]);
-    }
-    return wt_fail(WT_ERR_BAD_ARG, "--%s \"%s\", want %s", option, text, wanted);
-}
-
 /// Numbers from 0 on, or fractions as 9/8, up to `most` of them into `values`.
 static wt_status read_numbers(const char *option, const char *text, const char *want, double *values, int most, int *n)
 {
@@ -357,7 +344,7 @@ static wt_status read_numbers(const char *option, const char *text, const char *
         if (!*end) return WT_OK;
         if (*end != ',') break;
     }
-    return wt_fail(WT_ERR_BAD_ARG, "--%s \"%s\", want %s", option, text, want);
+    return wt_fail(WT_ERR_BAD_ARG, "--%s is \"%s\", want %s", option, text, want);
 }
 
 static wt_status choose_noise(const char *text, double noise_s[2])
@@ -366,73 +353,40 @@ static wt_status choose_noise(const char *text, double noise_s[2])
     if (!text) return WT_OK;
     wt_status status = read_numbers("noise", text, "a begin and an end in seconds, as 0,0.5", noise_s, 2, &n);
     if (!status && (n < 2 || !(noise_s[1] > noise_s[0])))
-        status = wt_fail(WT_ERR_BAD_ARG, "--noise \"%s\", want a begin and an end in seconds, as 0,0.5", text);
+        status = wt_fail(WT_ERR_BAD_ARG, "--noise is \"%s\", want a begin and an end in seconds, as 0,0.5", text);
     return status;
 }
 
 /// What is left out is the first of its type.
 static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
 {
-    static const char *const vocoders[] = {"transient", "locked", "librosa", "wsola", NULL};
-    static const char *const qualities[] = {"best", "fast", "soxr_hq", "polyphase", NULL};
-    static const char *const families[] = {"butterworth", "chebyshev1", "chebyshev2", "elliptic", "bessel", NULL};
-    static const char *const bands[] = {"low", "high", "pass", "stop", NULL};
-    static const char *const designs[] = {"window", "least_squares", "equiripple", NULL};
-    static const char *const levels[] = {"loudness", "rms", "peak", NULL};
-    static const char *const denoisers[] = {"lsa", "wiener", "gate", NULL};
-    static const char *const distances[] = {"euclidean", "cosine", NULL}, *const aggregates[] = {"mean", "median", NULL};
-    static const char *const windows[] = {"hann",     "hamming",  "blackman",    "blackman_harris", "kaiser",
-                                          "gaussian", "flat_top", "rectangular", NULL};
-    static const char *const paddings[] = {"zero", "reflect", "symmetric", "edge", "ramp", NULL};
-    static const char *const norms[] = {"slaney", "none", "1", "2", "inf", NULL};
-    static const char *const solvers[] = {"cd", "multiplicative", "multiplicative_kl", NULL};
-    static const char *const dct_norms[] = {"ortho", "none", NULL}, *const modes[] = {"full", "hybrid", NULL};
-    static const char *const delta_modes[] = {"interp", "nearest", "mirror", "constant", NULL};
-    static const char *const filter_norms[] = {"1", "2", "inf", "none", NULL};
-    static const char *const frame_norms[] = {"inf", "1", "2", "none", NULL}, *const inits[] = {"random", "zero", NULL};
-    int vocoder, quality, family, band, design, by, denoiser, distance, aggregate, window, padding, norm, solver,
-        dct_norm, mode, delta_mode, filter_norm, frame_norm, init;
-    const struct {
-        const char *option, *text;
-        const char *const *names;
-        int *which;
-    } words[] = {
-        {"vocoder", a->vocoder, vocoders, &vocoder},      {"quality", a->quality, qualities, &quality},
-        {"family", a->family, families, &family},         {"band", a->band, bands, &band},
-        {"design", a->design, designs, &design},          {"by", a->by, levels, &by},
-        {"denoiser", a->denoiser, denoisers, &denoiser},  {"distance", a->distance, distances, &distance},
-        {"aggregate", a->aggregate, aggregates, &aggregate}, {"window", a->window, windows, &window},
-        {"padding", a->padding, paddings, &padding},      {"mel-norm", a->mel_norm, norms, &norm},
-        {"solver", a->solver, solvers, &solver},          {"dct-norm", a->dct_norm, dct_norms, &dct_norm},
-        {"delta-mode", a->delta_mode, delta_modes, &delta_mode}, {"cqt-mode", a->cqt_mode, modes, &mode},
-        {"filter-norm", a->filter_norm, filter_norms, &filter_norm}, {"norm", a->norm, frame_norms, &frame_norm},
-        {"init", a->init, inits, &init},
-    };
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        wt_status status = choose(words[k].option, words[k].text, words[k].names, words[k].which);
-        if (status) return status;
-    }
-    o->vocoder = (wt_stretch_mode)vocoder;
-    o->effect.quality = (wt_resample_quality)quality;
-    o->effect.family = (wt_filter_family)family;
-    o->effect.band = (wt_filter_band)band;
-    o->effect.design = (analyze_fir_design)design;
-    o->effect.by = (wt_normalize_kind)by;
-    o->effect.denoiser = (wt_denoise_mode)denoiser;
-    o->neighbours.cosine = distance, o->neighbours.median = aggregate;
-    o->window.kind = (wt_window_kind)window;
-    o->padding = (wt_stft_pad)padding;
-    o->mel_norm = (wt_mel_norm)norm;
-    o->solver = (wt_nmf_solver)solver;
+    static const char *const windows = "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular";
+    analyze_effect_options *e = &o->effect;
     analyze_settings *t = &o->ops;
-    t->aggregate = !a->aggregate ? ANALYZE_AGGREGATE_OWN
-                   : aggregate   ? ANALYZE_AGGREGATE_MEDIAN
-                                 : ANALYZE_AGGREGATE_MEAN;
-    t->no_dct_norm = dct_norm, t->delta.mode = (wt_delta_mode)delta_mode;
-    t->cqt.norm = (wt_cqt_norm)filter_norm, t->by_hybrid = mode;
-    t->chroma.norm = (wt_chroma_norm)frame_norm, t->has_norm = a->norm;
-    t->phases.zero_phase = init;
-    return WT_OK;
+    wt_status status = WT_OK;
+    o->vocoder = wt_options_word("vocoder", a->vocoder, "transient locked librosa wsola", &status);
+    e->quality = wt_options_word("quality", a->quality, "best fast soxr_hq polyphase", &status);
+    e->family = wt_options_word("family", a->family, "butterworth chebyshev1 chebyshev2 elliptic bessel", &status);
+    e->band = wt_options_word("band", a->band, "low high pass stop", &status);
+    e->design = wt_options_word("design", a->design, "window least_squares equiripple", &status);
+    e->by = wt_options_word("by", a->by, "loudness rms peak", &status);
+    e->denoiser = wt_options_word("denoiser", a->denoiser, "lsa wiener gate", &status);
+    o->neighbours.cosine = wt_options_word("distance", a->distance, "euclidean cosine", &status);
+    o->neighbours.median = wt_options_word("aggregate", a->aggregate, "mean median", &status);
+    o->window.kind = wt_options_word("window", a->window, windows, &status);
+    o->padding = wt_options_word("padding", a->padding, "zero reflect symmetric edge ramp", &status);
+    o->mel_norm = wt_options_word("mel-norm", a->mel_norm, "slaney none 1 2 inf", &status);
+    o->solver = wt_options_word("solver", a->solver, "cd multiplicative multiplicative_kl", &status);
+    t->no_dct_norm = wt_options_word("dct-norm", a->dct_norm, "ortho none", &status);
+    t->delta.mode = wt_options_word("delta-mode", a->delta_mode, "interp nearest mirror constant", &status);
+    t->by_hybrid = wt_options_word("cqt-mode", a->cqt_mode, "full hybrid", &status);
+    t->cqt.norm = wt_options_word("filter-norm", a->filter_norm, "1 2 inf none", &status);
+    t->chroma.norm = wt_options_word("norm", a->norm, "inf 1 2 none", &status), t->has_norm = a->norm;
+    t->phases.zero_phase = wt_options_word("init", a->init, "random zero", &status);
+    t->aggregate = !a->aggregate          ? ANALYZE_AGGREGATE_OWN
+                   : o->neighbours.median ? ANALYZE_AGGREGATE_MEDIAN
+                                          : ANALYZE_AGGREGATE_MEAN;
+    return status;
 }
 
 // ---- lists, and numbers of which 0 is one
@@ -453,7 +407,7 @@ static wt_status choose_ref(const char *text, wt_db_config *db)
     } else if (text) {
         db->ref = strtod(text, &end);
         if (end == text || *end || !(db->ref >= 1e-30 && db->ref <= 1e30))
-            return wt_fail(WT_ERR_BAD_ARG, "--ref \"%s\", want a power in 1e-30..1e30, or max", text);
+            return wt_fail(WT_ERR_BAD_ARG, "--ref is \"%s\", want a power in 1e-30..1e30, or max", text);
     }
     return WT_OK;
 }
@@ -465,7 +419,7 @@ static wt_status choose_fill(const char *text, double *fill)
     *fill = strtod(text, &end);
     return end > text && !*end && !isinf(*fill)
                ? WT_OK
-               : wt_fail(WT_ERR_BAD_ARG, "--fill-value \"%s\", want a number or nan", text);
+               : wt_fail(WT_ERR_BAD_ARG, "--fill-value is \"%s\", want a number or nan", text);
 }
 
 /// Sections of an octave are as many as ratios.
@@ -476,7 +430,7 @@ static wt_status choose_intervals(const char *text, const analyze_options *o, an
     wt_status status = read_numbers("intervals", text, want, t->intervals, ANALYZE_MAX_LIST, &t->n_intervals);
     for (int k = 0; k < t->n_intervals && !status; k++)
         if (!(t->intervals[k] >= 1 && t->intervals[k] < 2 && (k == 0 || t->intervals[k] > t->intervals[k - 1])))
-            status = wt_fail(WT_ERR_BAD_ARG, "--intervals \"%s\", want %s", text, want);
+            status = wt_fail(WT_ERR_BAD_ARG, "--intervals is \"%s\", want %s", text, want);
     if (!status && o->bins_per_octave && o->bins_per_octave != t->n_intervals)
         status = wt_fail(WT_ERR_BAD_ARG, "--intervals are %d, want --bins-per-octave %d of them", t->n_intervals,
                          o->bins_per_octave);
@@ -492,7 +446,7 @@ static wt_status choose_harmonics(const analyze_arguments *a, const analyze_opti
                               ANALYZE_MAX_LIST, &t->n_harmonics);
     for (int k = 0; k < t->n_harmonics && !status; k++)
         if (!(t->harmonics[k] > 0))
-            status = wt_fail(WT_ERR_BAD_ARG, "--harmonics \"%s\", want multiples above 0", a->harmonics);
+            status = wt_fail(WT_ERR_BAD_ARG, "--harmonics is \"%s\", want multiples above 0", a->harmonics);
     if (!status && a->weights)
         status = read_numbers("weights", a->weights, "up to 64 numbers from 0 on, as 1,0.5", t->weights,
                               ANALYZE_MAX_LIST, &t->n_weights);
@@ -514,7 +468,7 @@ static wt_status choose_beta(const char *text, wt_pyin_config *pyin)
     if (!text) return WT_OK;
     wt_status status = read_numbers("beta-parameters", text, want, ab, 2, &n);
     if (!status && (n < 2 || !(ab[0] > 0 && ab[1] > 0)))
-        status = wt_fail(WT_ERR_BAD_ARG, "--beta-parameters \"%s\", want %s", text, want);
+        status = wt_fail(WT_ERR_BAD_ARG, "--beta-parameters is \"%s\", want %s", text, want);
     if (!status) pyin->beta_a = ab[0], pyin->beta_b = ab[1];
     return status;
 }

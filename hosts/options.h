@@ -48,6 +48,10 @@ void wt_options_print(FILE *out, const wt_option *options, int n_options);
 WT_CHECKED wt_status wt_options_list(const char *what, const char *text, int min, int max, int *values, int max_values,
                                      int *n_values);
 
+/// Which of `words`, with spaces between, the value of --`option` is: 0 is the first, also for NULL, which is left out.
+/// Errors: WT_ERR_BAD_ARG to *status and 0, unless *status is an error already: many options are read in a row.
+int wt_options_word(const char *option, const char *text, const char *words, wt_status *status);
+
 /// The value of --backend: auto (also NULL), cuda or cpu. Errors: WT_ERR_BAD_ARG.
 WT_CHECKED wt_status wt_options_backend(const char *text, wt_backend *backend);
 

@@ -147,6 +147,27 @@ static void lists_of_integers_are_read_whole_or_refused(void **state)
                  "--arch is \"80,90,100,120\", want at most 3 values");
 }
 
+static void a_word_is_one_of_a_row(void **state)
+{
+    (void)state;
+    const char *const words = "full hybrid";
+    wt_status status = WT_OK;
+    assert_int_equal(wt_options_word("mode", NULL, words, &status), 0);
+    assert_int_equal(wt_options_word("mode", "full", words, &status), 0);
+    assert_int_equal(wt_options_word("mode", "hybrid", words, &status), 1);
+    assert_ok(status);
+    const char *const bad[] = {"", "hybri", "hybrids", "full hybrid", " "};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        status = WT_OK;
+        assert_int_equal(wt_options_word("mode", bad[k], words, &status), 0);
+        assert_int_equal(status, WT_ERR_BAD_ARG);
+    }
+    status = WT_OK;
+    (void)wt_options_word("by", "b", "loudness rms peak", &status);
+    (void)wt_options_word("mode", "b", words, &status); // the first stays
+    assert_fails(status, WT_ERR_BAD_ARG, "--by is \"b\", want loudness, rms or peak");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +177,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named_with_what_was_wanted),
         cmocka_unit_test(the_help_has_a_line_an_option),
         cmocka_unit_test(lists_of_integers_are_read_whole_or_refused),
+        cmocka_unit_test(a_word_is_one_of_a_row),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }
