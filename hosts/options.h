@@ -32,6 +32,28 @@ typedef struct wt_option {
     double min, max; ///< of INT and NUMBER; both 0 = no bounds
 } wt_option;
 
+/// Rows of a table, LETTER 0 for none. A variable of another type than the kind's does not compile.
+#define OPTION_FLAG(NAME, LETTER, VALUE, HELP)                                                                         \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_FLAG, _Generic((VALUE), bool * : (VALUE)), NULL, HELP, 0, 0                            \
+    }
+#define OPTION_TEXT(NAME, LETTER, VALUE, ARGUMENT, HELP)                                                               \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_TEXT, _Generic((VALUE), const char ** : (VALUE)), ARGUMENT, HELP, 0, 0                 \
+    }
+#define OPTION_INT(NAME, LETTER, VALUE, ARGUMENT, MIN, MAX, HELP)                                                      \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_INT, _Generic((VALUE), int * : (VALUE)), ARGUMENT, HELP, MIN, MAX                      \
+    }
+#define OPTION_NUMBER(NAME, LETTER, VALUE, ARGUMENT, MIN, MAX, HELP)                                                   \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_NUMBER, _Generic((VALUE), double * : (VALUE)), ARGUMENT, HELP, MIN, MAX                \
+    }
+#define OPTION_TEXTS(NAME, LETTER, VALUE, ARGUMENT, HELP)                                                              \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_TEXTS, _Generic((VALUE), wt_option_texts * : (VALUE)), ARGUMENT, HELP, 0, 0            \
+    }
+
 /// Read the options of `argv` [1 .. *argc - 1], wherever they stand among the other arguments: `--name value`,
 /// `--name=value`, `-n value`, `-nvalue`; after `--` nothing is an option, and `-` alone never is. What is left (and
 /// argv[0]) moves to the front, and *argc counts it. `--help` and `-h` are always known and set *help.

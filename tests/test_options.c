@@ -30,10 +30,10 @@ static wt_status parse(line *l, const char *words)
     char *rest = NULL;
     for (char *word = strtok_r(l->text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) l->argv[l->argc++] = word;
     const wt_option options[] = {
-        {"verbose", 'v', WT_OPTION_FLAG, &l->v.verbose, NULL, "say more", 0, 0},
-        {"preset", 'p', WT_OPTION_TEXT, &l->v.preset, "NAME", "the chain", 0, 0},
-        {"jobs", 'j', WT_OPTION_INT, &l->v.jobs, "N", "files at once", 1, 64},
-        {"gain", 0, WT_OPTION_NUMBER, &l->v.gain, "DB", "level", 0, 0},
+        OPTION_FLAG("verbose", 'v', &l->v.verbose, "say more"),
+        OPTION_TEXT("preset", 'p', &l->v.preset, "NAME", "the chain"),
+        OPTION_INT("jobs", 'j', &l->v.jobs, "N", 1, 64, "files at once"),
+        OPTION_NUMBER("gain", 0, &l->v.gain, "DB", 0, 0, "level"),
     };
     return wt_options_parse(options, 4, &l->argc, l->argv, &l->help);
 }
@@ -117,9 +117,11 @@ static void mistakes_are_named_with_what_was_wanted(void **state)
 static void the_help_has_a_line_an_option(void **state)
 {
     (void)state;
+    int jobs;
+    bool json;
     const wt_option options[] = {
-        {"jobs", 'j', WT_OPTION_INT, NULL, "N", "files at once", 1, 64},
-        {.name = "json", .help = "for programs"},
+        OPTION_INT("jobs", 'j', &jobs, "N", 1, 64, "files at once"),
+        OPTION_FLAG("json", 0, &json, "for programs"),
     };
     char *text = NULL;
     size_t length = 0;
