@@ -110,9 +110,13 @@ static wt_status check_use(const arguments *a)
 {
     const audio_host_config *h = &a->session.host;
     const bool jack = !strcmp(a->session.host_type->name, "jack");
-    if (jack && (h->latency_ms > 0 || h->input_device))
+    if (jack && (h->latency_ms > 0 || h->input_device || h->no_adapter))
         return wt_fail(WT_ERR_BAD_ARG, "--%s is for PortAudio, want it without --jack",
-                       h->input_device ? "input-device" : "latency");
+                       h->input_device ? "input-device"
+                       : h->no_adapter ? "no-adapter"
+                                       : "latency");
+    if (h->no_adapter && h->block_frames)
+        return wt_fail(WT_ERR_BAD_ARG, "--no-adapter and --block %d are given, want one", h->block_frames);
     if (!jack && (a->connect || a->no_auto_connect))
         return wt_fail(WT_ERR_BAD_ARG, "--%s is for JACK, want --jack with it",
                        a->connect ? "connect" : "no-auto-connect");
@@ -305,7 +309,9 @@ int cmd_live(int argc, char **argv)
         {"workers", 0, WT_OPTION_INT, &s->n_workers, "N", "threads that help with them on the CPU, none if left out", 0,
          64},
         {"rate", 0, WT_OPTION_NUMBER, &h->rate_hz, "HZ", "the host's if left out", 1000, 768000},
-        {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; the host's if left out", 1, 8192},
+        {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; JACK's own if left out, PortAudio: 64", 1,
+         8192},
+        {"no-adapter", 0, WT_OPTION_FLAG, &h->no_adapter, NULL, "PortAudio: blocks as the device cuts them", 0, 0},
         {"latency", 0, WT_OPTION_NUMBER, &h->latency_ms, "MS", "PortAudio: wanted of the device", 0.1, 2000},
         {"mode", 0, WT_OPTION_TEXT, &a.mode, "MODE", "immediate (standard), or on a GPU pipelined: a block late", 0, 0},
         {"backend", 0, WT_OPTION_TEXT, &s->backend, "WHICH", "auto, cuda or cpu", 0, 0},
