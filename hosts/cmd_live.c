@@ -98,6 +98,8 @@ static wt_status split_patterns(arguments *a)
     if (!a->connect) return WT_OK;
     if (!(a->connect_copy = strdup(a->connect))) return wt_fail(WT_ERR_NO_MEMORY, "live: arguments");
     for (char *rest = a->connect_copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        if (!*one) // JACK would take it for any port
+            return wt_fail(WT_ERR_BAD_ARG, "--connect has an empty pattern, want PATTERN,...");
         if (host->n_connect == MAX_PATTERNS)
             return wt_fail(WT_ERR_BAD_ARG, "--connect has more than %d patterns", MAX_PATTERNS);
         a->patterns[host->n_connect++] = one;
@@ -136,6 +138,8 @@ static wt_status resolve(arguments *a)
         return wt_fail(WT_ERR_BAD_ARG, "no preset was named, want -p PRESET (`warptone live --help`)");
     if (a->record && s->record_out) return wt_fail(WT_ERR_BAD_ARG, "--record and --record-out are the same, want one");
     if (a->record) s->record_out = a->record;
+    if (s->record_in && s->record_out && !strcmp(s->record_in, s->record_out))
+        return wt_fail(WT_ERR_BAD_ARG, "input and output are to be recorded to %s, want two files", s->record_in);
     s->watch = !a->no_watch;
     s->waiting = tell_waiting;
     s->host.midi = true;
