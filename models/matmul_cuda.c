@@ -238,6 +238,12 @@ static void write_options(plan *p, const option *options, int n)
     for (int k = 0; k < n; k++) snprintf(p->options[k], OPTION_BYTES, "-DMM_%s=%d", options[k].name, options[k].value);
 }
 
+/// MM_LOW of the kernels for few rows of x: with experts each is alone.
+static int low_of(const wt_mm_args *a)
+{
+    return !a->two_parts ? 0 : a->experts || a->m <= 4 ? WT_MM_WITHIN : WT_MM_BEHIND;
+}
+
 static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
@@ -252,7 +258,7 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
     const option options[] = {{"W", a->w_type},     {"X", a->x_type},   {"SCALES", scales},
                               {"S", a->scale_type}, {"N", width / 8},   {"PAIR", pair},
-                              {"STEPS", steps},     {"STAGES", stages}, {"LOW", a->two_parts}};
+                              {"STEPS", steps},     {"STAGES", stages}, {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_skinny.cu", .function = "matmul_skinny"};
     write_options(p, options, 9);
     const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
@@ -307,7 +313,7 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"TILES", tiles},
                               {"WARPS", most_warps},
                               {"BLOCKS", blocks},
-                              {"LOW", a->two_parts}};
+                              {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
     write_options(p, options, 11);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
@@ -350,7 +356,7 @@ static bool plan_thin(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"BLOCKS", blocks},
                               {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
                               {"PARTS", a->gated ? 1 : a->n_parts},
-                              {"LOW", a->two_parts}};
+                              {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
     write_options(p, options, 12);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},

@@ -19,7 +19,7 @@
 #    define MM_TILES  2
 #    define MM_WARPS  16 // most that multiply
 #    define MM_BLOCKS 1
-#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
+#    define MM_LOW    0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
 #endif
 #include "matmul.cuh"
 
@@ -32,8 +32,8 @@
 #define STEP    (4 * VECTOR) // columns of 64 bytes
 #define COLUMNS (2 * STEP)   // of a piece
 #define HELPERS WT_MM_FEW_HELPERS
-#define EIGHTS  (MM_N * (1 + MM_LOW)) // of rows of x: numbers, then what rounding left
-#define COPIES  (2 / (1 + MM_LOW))    // of x's columns, one of which is read while others come
+#define EIGHTS  (MM_N * (MM_LOW == WT_MM_BEHIND ? 2 : 1)) // of rows of x
+#define COPIES  (MM_LOW == WT_MM_BEHIND ? 1 : 2)          // of x's columns, one of which is read while others come
 #define ALL     0xffffffffu
 
 // ---- what a block has in shared memory: see wt_mm_few_shared
@@ -162,23 +162,22 @@ static __device__ __forceinline__ void copy_w(const wt_mm_few_args &f, const mem
     }
 }
 
-// One warp: the columns of x of each span, a row a lane, those of what rounding left by the upper half. Rows that are
-// not there are what they are.
+// One warp: the columns of x of each span, a row a lane, then those of what rounding left. Rows that are not there are
+// what they are.
 static __device__ __forceinline__ void copy_x(const wt_mm_args &a, const memory &m, const work &w)
 {
-    const int lane = threadIdx.x % 32, width = 2 * COLUMNS * w.warps, row = MM_LOW ? lane % 16 : lane;
-    const int upper = MM_LOW ? lane / 16 : 0;
-    const unsigned char *x = a.x + 2 * (row * a.x_stride + (upper ? a.x_low : 0));
+    const int lane = threadIdx.x % 32, width = 2 * COLUMNS * w.warps, of_part = MM_LOW == WT_MM_WITHIN ? 4 : 8 * MM_N;
+    const int row = lane % of_part, part = lane / of_part;
+    const unsigned char *x = a.x + 2 * (row * a.x_stride + part * a.x_low);
     ring<COPIES> r = {0, 0};
     for (int first = 0; first < w.n_tiles; first += TILES)
         for (int span = 0; span < w.n_spans; span++, r.next()) {
             const int begin = span * width, left = 2 * a.columns - begin, bytes = left < width ? left : width;
             barrier_wait(&m.x_empty[r.slot], r.parity ^ 1);
-            if (lane == 0) barrier_expect(&m.x_full[r.slot], (1 + MM_LOW) * a.m * bytes);
+            if (lane == 0) barrier_expect(&m.x_full[r.slot], (MM_LOW ? 2 : 1) * a.m * bytes);
             __syncwarp();
-            if (row < a.m)
-                copy_bulk(m.x + (r.slot * 8 * EIGHTS + upper * 8 * MM_N + row) * m.x_pitch, x + begin, bytes,
-                          &m.x_full[r.slot]);
+            if (row < a.m && part <= (MM_LOW ? 1 : 0))
+                copy_bulk(m.x + (r.slot * 8 * EIGHTS + lane) * m.x_pitch, x + begin, bytes, &m.x_full[r.slot]);
         }
 }
 
@@ -414,6 +413,8 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
         }
         __syncwarp();
         if (lane == 0) barrier_arrive(&m.finished[slot]);
+#pragma unroll
+        for (int n = 0; n < MM_N && MM_LOW == WT_MM_WITHIN; n++) sums[n] = with_other_half(sums[n]);
 #pragma unroll
         for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, 8 * n + 2 * t, norms[n], sums[n], b[n]);
     }

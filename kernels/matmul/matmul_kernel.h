@@ -35,6 +35,11 @@
 #define WT_MM_SKINNY_PITCH   17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP    (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
+// Where the kernels for few rows of x have what rounding left of them: in as many eights of rows more, whose products
+// go to the same sums, or, of up to four, in the other half of the eight, whose sums are added in the end.
+#define WT_MM_BEHIND 1
+#define WT_MM_WITHIN 2
+
 #define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
 
 #define WT_MM_THIN_COLUMNS 256  // of x that a warp of matmul_thin has
