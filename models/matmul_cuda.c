@@ -590,27 +590,37 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
     return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
-/// The maps of W's boxes.
+/// Boxes of 8 of `n_rows` rows, 128 bytes of each in as many pieces.
+static wt_status fill_map(wt_device *device, const void *data, int n_rows, int64_t row_bytes, int64_t bytes,
+                          int box_pieces, wt_mm_map *map)
+{
+    const wt_tensor_map_config config = {.data = (uintptr_t)data,
+                                         .element_bytes = 1,
+                                         .columns = 128,
+                                         .rows = n_rows,
+                                         .n_matrices = (int)(bytes / 128),
+                                         .row_bytes = row_bytes,
+                                         .matrix_bytes = 128,
+                                         .box_rows = 8,
+                                         .box_matrices = box_pieces};
+    wt_tensor_map created;
+    wt_status status = wt_tensor_map_create(device, &config, &created);
+    if (!status) memcpy(map, &created, sizeof created);
+    return status;
+}
+
+/// The maps of boxes of W and x.
 static wt_status fill_few(wt_device *device, const wt_mm_args *a, int warps, wt_mm_few_args *filled)
 {
     memset(filled, 0, sizeof *filled);
     filled->args = *a;
-    for (int k = 0; k < a->n_parts; k++) {
-        const wt_tensor_map_config config = {.data = (uintptr_t)a->parts[k].w,
-                                             .element_bytes = 1,
-                                             .columns = 128,
-                                             .rows = a->parts[k].rows,
-                                             .n_matrices = (int)(a->row_bytes / 128),
-                                             .row_bytes = a->row_bytes,
-                                             .matrix_bytes = 128,
-                                             .box_rows = 8,
-                                             .box_matrices = warps};
-        wt_tensor_map map;
-        wt_status status = wt_tensor_map_create(device, &config, &map);
-        if (status) return status;
-        memcpy(&filled->w[k], &map, sizeof map);
-    }
-    return WT_OK;
+    wt_status status = WT_OK;
+    for (int k = 0; k < a->n_parts && !status; k++)
+        status = fill_map(device, a->parts[k].w, a->parts[k].rows, a->row_bytes, a->row_bytes, warps, &filled->w[k]);
+    const int64_t x_bytes = 2 * (int64_t)a->columns;
+    if (status) return status;
+    return fill_map(device, a->x, a->two_parts ? 2 * a->m : a->m, 2 * a->x_stride, x_bytes,
+                    (int)(warps * x_bytes / a->row_bytes), &filled->x);
 }
 
 static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)

@@ -115,6 +115,7 @@ typedef struct wt_mm_slices_args {
 
 typedef struct wt_mm_few_args {
     wt_mm_map w[WT_MM_PARTS]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many as warps multiply
+    wt_mm_map x;              ///< of 128 bytes of its rows, and what rounding left of them: boxes of 8 beside those of W
     wt_mm_args args;
 } wt_mm_few_args;
 
@@ -201,15 +202,11 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
 
 #define WT_MM_FEW_PIECE 1024 ///< bytes: of 8 rows of W, 128 of each
 
-/// Bytes from row to row of x in the shared memory of a block of matmul_few: as many columns as the warps that multiply
-/// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
-static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
-
-/// Bytes of its shared memory; `n` eights of rows of x, whose columns are copied once ahead, or with `two_parts`
-/// another `n` of what rounding left of them and none ahead; `tiles` at a time.
+/// Bytes of its shared memory: of `n` eights of rows of x two copies, or one with what rounding left of them; `tiles` at
+/// a time.
 static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int stages)
 {
-    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
+    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 2 * n * warps * vector / 8 * WT_MM_FEW_PIECE +
            512 * tiles * warps * n + 16 * (stages + 2 + tiles);
 }
 
