@@ -13,7 +13,7 @@ enum {
                             ///< matmul_tiles
 enum { MOST_SKINNY_OF_16 = 64, MOST_SKINNY_OF_EXPERT = 8 }; // where there is matmul_wgmma: see most_skinny
 enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
-enum { MAX_OPTIONS = 12, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 13, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 enum { WGMMA, SLICES, N_SLICED }; ///< kernels whose blocks have slices of columns
 
@@ -284,25 +284,44 @@ static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vect
            info->driver_version >= 12000;
 }
 
-/// kernels/matmul/matmul_few.cu. Warps, tiles and blocks are those of
-/// bench_matmul sweep; up to 8 rows beside other launches two blocks a
+/// What a block of matmul_few has: warps that multiply at most, tiles at a time,
+/// copies of x, warps that finish; and blocks a processor.
+typedef struct few_form {
+    int warps, tiles, copies, finishers, blocks;
+} few_form;
+
+/// Those of bench_matmul sweep; up to 8 rows beside other launches two blocks a
 /// processor, of which one ends while the other goes on (8 guesses of the 8B
-/// shape 4.91 ms, 4.78; H200).
+/// shape 4.91 ms, 4.78; H200). With what rounding left of more than four rows x
+/// is as many bytes as a tile of W of 16 bits: there one block of 16 warps takes
+/// it for all of a processor's tiles, and the next columns are on their way
+/// (8 guesses 4.60 ms, 4.26; not measured with fewer columns).
+static few_form few_form_of(const wt_matmul_config *c, const wt_mm_args *a, int vector)
+{
+    enum { LEAST_ALONE = 4096 }; // columns
+    const bool behind = low_of(a) == WT_MM_BEHIND, alone = behind && vector == 8 && a->columns >= LEAST_ALONE;
+    const int n = a->m <= 8 ? 1 : 2, blocks = a->overlap && n == 1 && !alone ? 2 : 1;
+    return (few_form){.warps = c->skinny_warps ? c->skinny_warps : 16 / (n * blocks),
+                      .tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
+                      .copies = behind && !alone ? 1 : 2,
+                      .finishers = alone ? 2 : 1,
+                      .blocks = c->skinny_blocks ? c->skinny_blocks : blocks};
+}
+
+/// kernels/matmul/matmul_few.cu
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
-    const wt_matmul_config *c = &cuda->config;
     const int vector = tensor_vector(cuda, a), pair = a->gated ? 2 : 1, n = a->m <= 8 ? 1 : 2;
     if (!is_for_few(info, a, vector)) return false;
-    const int usual_blocks = a->overlap && n == 1 ? 2 : 1, usual_warps = 16 / (n * usual_blocks);
-    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), most_warps = c->skinny_warps ? c->skinny_warps : usual_warps;
-    const int warps = warps_of(a->columns / (8 * vector), most_warps);
-    const int tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
-              blocks = c->skinny_blocks ? c->skinny_blocks : usual_blocks;
-    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
-    int stages = c->skinny_stages ? c->skinny_stages : 6;
-    while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;
-    const int shared_bytes = wt_mm_few_shared(warps, vector, n, tiles, stages), most = blocks * cuda->n_sms;
+    const few_form f = few_form_of(&cuda->config, a, vector);
+    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), warps = warps_of(a->columns / (8 * vector), f.warps);
+    const int eights = low_of(a) == WT_MM_BEHIND ? 2 * n : n;
+    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / f.blocks - BLOCK_BYTES;
+    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    while (stages > 2 && wt_mm_few_shared(warps, vector, n, eights, f.copies, f.tiles, stages) > there) stages--;
+    const int shared_bytes = wt_mm_few_shared(warps, vector, n, eights, f.copies, f.tiles, stages);
+    const int most = f.blocks * cuda->n_sms;
     const option options[] = {{"W", a->w_type},
                               {"X", a->x_type},
                               {"SCALES", skinny_scales(a, vector)},
@@ -310,14 +329,16 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"N", n},
                               {"PAIR", pair},
                               {"STAGES", stages},
-                              {"TILES", tiles},
-                              {"WARPS", most_warps},
-                              {"BLOCKS", blocks},
+                              {"TILES", f.tiles},
+                              {"WARPS", f.warps},
+                              {"BLOCKS", f.blocks},
+                              {"COPIES", f.copies},
+                              {"FINISHERS", f.finishers},
                               {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
-    write_options(p, options, 11);
+    write_options(p, options, 13);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
-                            .block = {32 * (warps + WT_MM_FEW_HELPERS)},
+                            .block = {32 * (warps + WT_MM_FEW_COPIERS + f.finishers)},
                             .shared_bytes = (size_t)shared_bytes,
                             .overlap = a->overlap};
     return shared_bytes <= there;

@@ -3,23 +3,25 @@
 //
 // A block takes MM_TILES tiles of 16 rows of W at a time (8 of both matrices of a gated product), tiles a grid apart.
 // A thread copies W to shared memory, stage by stage in boxes: of a tile a span, a piece a warp that multiplies.
-// Another copies the span's columns of x, which the warps then keep in registers for all the tiles; a warp adds the
-// warps' sums in order and finishes them. W is on its way before the launch before has ended (overlap.cuh), and while x
-// is awaited. What is summed for a row of x, and in which order, depends on no other row.
+// Another copies the span's columns of x, which the warps then keep in registers for all the tiles; others, tile by
+// tile in turn, add the warps' sums in order and finish them. W is on its way before the launch before has ended
+// (overlap.cuh), and while x is awaited. What is summed for a row of x, and in which order, depends on no other row.
 //
 // MM_SCALES: 0 constant along columns, 1 of groups that fill whole steps of 64 bytes. Judge: the CPU.
 #ifndef MM_W
-#    define MM_W      3
-#    define MM_X      2
-#    define MM_SCALES 1
-#    define MM_S      0
-#    define MM_N      1
-#    define MM_PAIR   1
-#    define MM_STAGES 5
-#    define MM_TILES  2
-#    define MM_WARPS  16 // most that multiply
-#    define MM_BLOCKS 1
-#    define MM_LOW    0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
+#    define MM_W         3
+#    define MM_X         2
+#    define MM_SCALES    1
+#    define MM_S         0
+#    define MM_N         1
+#    define MM_PAIR      1
+#    define MM_STAGES    5
+#    define MM_TILES     2
+#    define MM_WARPS     16 // most that multiply
+#    define MM_BLOCKS    1
+#    define MM_COPIES    2 // of x's columns, one of which is read while others come
+#    define MM_FINISHERS 1
+#    define MM_LOW       0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
 #endif
 #include "matmul.cuh"
 
@@ -31,10 +33,10 @@
 #define TILES   MM_TILES
 #define STEP    (4 * VECTOR) // columns of 64 bytes
 #define COLUMNS (2 * STEP)   // of a piece
-#define HELPERS WT_MM_FEW_HELPERS
+#define HELPERS (WT_MM_FEW_COPIERS + MM_FINISHERS)
 #define EIGHTS  (MM_N * (MM_LOW == WT_MM_BEHIND ? 2 : 1)) // of rows of x
-#define COPIES  (MM_LOW == WT_MM_BEHIND ? 1 : 2)          // of x's columns, one of which is read while others come
-#define PIECES  (VECTOR / 8)                              // of 128 bytes of x beside one of W
+#define COPIES  MM_COPIES
+#define PIECES  (VECTOR / 8) // of 128 bytes of x beside one of W
 #define ALL     0xffffffffu
 
 // ---- what a block has in shared memory: see wt_mm_few_shared
@@ -387,14 +389,14 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
     }
 }
 
-// One warp: the sums of the others, tile after tile.
-static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const memory &m, const work &w)
+// One warp: the sums of those that multiply, tile after tile, or every second.
+static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const memory &m, const work &w, int finisher)
 {
     const int lane = threadIdx.x % 32, g = spread(lane / 4);
     float norms[MM_N][2];
     for (int n = 0; n < MM_N; n++) norms[n][0] = norms[n][1] = 1;
     if (MM_X == WT_MM_BF16 && a.x_squares) read_norms(a, norms);
-    for (int at = 0; at < w.n_tiles; at++) {
+    for (int at = finisher; at < w.n_tiles; at += MM_FINISHERS) {
         const int slot = at % TILES;
         const place places[2] = {place_of(a, at, g), place_of(a, at, g + 8)};
         float scale[2];
@@ -450,7 +452,7 @@ extern "C" __global__ void __launch_bounds__(32 * (MM_WARPS + HELPERS), MM_BLOCK
     if (helper < 0)
         multiply_all(a, m, w, warp);
     else if (helper > 1)
-        finish_all(a, m, w);
+        finish_all(a, m, w, helper - 2);
     else if (threadIdx.x % 32 == 0)
         copy_x(f, m, w);
 }

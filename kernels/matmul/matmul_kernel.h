@@ -40,7 +40,7 @@
 #define WT_MM_BEHIND 1
 #define WT_MM_WITHIN 2
 
-#define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
+#define WT_MM_FEW_COPIERS 2 // warps of a block of matmul_few beside those that multiply and those that finish
 
 #define WT_MM_THIN_COLUMNS 256  // of x that a warp of matmul_thin has
 #define WT_MM_THIN_STAGE   2048 // bytes: 16 rows of W, 128 of each
@@ -202,12 +202,12 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
 
 #define WT_MM_FEW_PIECE 1024 ///< bytes: of 8 rows of W, 128 of each
 
-/// Bytes of its shared memory: of `n` eights of rows of x two copies, or one with what rounding left of them; `tiles` at
-/// a time.
-static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int stages)
+/// Bytes of its shared memory: `copies` of `eights` of rows of x, numbers and what rounding left of them; sums of `n`
+/// eights, `tiles` at a time.
+static inline int wt_mm_few_shared(int warps, int vector, int n, int eights, int copies, int tiles, int stages)
 {
-    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 2 * n * warps * vector / 8 * WT_MM_FEW_PIECE +
-           512 * tiles * warps * n + 16 * (stages + 2 + tiles);
+    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + copies * eights * warps * vector / 8 * WT_MM_FEW_PIECE +
+           512 * tiles * warps * n + 16 * (stages + copies + tiles);
 }
 
 /// Bytes of shared memory of a block of matmul_thin; `n` eights of rows of x.
