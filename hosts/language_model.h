@@ -20,8 +20,10 @@ typedef struct language_options {
 #define LANGUAGE_OPTIONS(o)                                                                                              \
     {"model", 'm', WT_OPTION_TEXT, &(o)->model, "PATH", "folder, *.gguf or *.bin", 0, 0},                                \
         {"tokenizer", 0, WT_OPTION_TEXT, &(o)->tokenizer, "PATH", "when it does not lie with the model", 0, 0},          \
-        {"max-tokens", 'n', WT_OPTION_INT, &(o)->max_tokens, "N", "of an answer", 1, 1 << 20},                           \
-        {"temperature", 't', WT_OPTION_NUMBER, &(o)->temperature, "T", "0: the most probable token", 0, 1000},           \
+        {"max-tokens", 'n', WT_OPTION_INT, &(o)->max_tokens, "N", "of an answer (generate 256, chat what there is room for)", \
+         1, 1 << 20},                                                                                                    \
+        {"temperature", 't', WT_OPTION_NUMBER, &(o)->temperature, "T",                                                   \
+         "0: the most probable token (generate 0, chat the model's)", 0, 1000},                                          \
         {"top-k", 0, WT_OPTION_INT, &(o)->top_k, "K", "of the K most probable; 0: all", 0, 1 << 22},                     \
         {"top-p", 0, WT_OPTION_NUMBER, &(o)->top_p, "P", "of the most probable that sum to P; 1: all", 0, 1},            \
         {"min-p", 0, WT_OPTION_NUMBER, &(o)->min_p, "P", "of those with P of the most probable's share", 0, 1},          \
