@@ -341,8 +341,9 @@ wt_status wt_preset_load(const char *name_or_path, wt_preset **preset)
     char path[8192], folder[4096];
     char *text = NULL;
     size_t length = 0;
-    bool found = is_path(name_or_path);
     *preset = NULL;
+    if (!name_or_path || !*name_or_path) return wt_fail(WT_ERR_BAD_ARG, "preset: the name is empty");
+    bool found = is_path(name_or_path);
     snprintf(path, sizeof path, "%s", name_or_path);
     for (int k = 0; k < N_FOLDERS && !found; k++) {
         if (!preset_folder(k, folder, sizeof folder)) continue;

@@ -333,6 +333,8 @@ static void an_unknown_name_gets_the_nearest(void **state)
     assert_fails(wt_preset_load("telefone", &preset), WT_ERR_NOT_FOUND,
                  "no preset 'telefone'; the nearest is 'telephone'");
     assert_int_equal(wt_preset_load("/nowhere/at/all.yaml", &preset), WT_ERR_FILE);
+    assert_fails(wt_preset_load(NULL, &preset), WT_ERR_BAD_ARG, "preset: the name is empty"); // as getenv may give it
+    assert_fails(wt_preset_load("", &preset), WT_ERR_BAD_ARG, "preset: the name is empty");
 }
 
 int main(void)
