@@ -68,26 +68,11 @@ static wt_status choose_host(arguments *a)
                    name ? name : "audio host");
 }
 
-static wt_status choose(const char *option, const char *given, const char *const *names, int n, int *chosen)
-{
-    for (int k = 0; k < n && given; k++)
-        if (!strcmp(given, names[k])) {
-            *chosen = k;
-            return WT_OK;
-        }
-    if (!given) return WT_OK;
-    return wt_fail(WT_ERR_BAD_ARG, "--%s is '%s', want %s, %s%s%s", option, given, names[0], names[1],
-                   n > 2 ? " or " : "", n > 2 ? names[2] : "");
-}
-
 static wt_status choose_names(arguments *a)
 {
-    static const char *const paths[] = {"auto", "resident", "graph"}, *const modes[] = {"immediate", "pipelined"};
-    int path = WT_LIVE_AUTO, mode = WT_LIVE_IMMEDIATE;
-    wt_status status = choose("gpu-path", a->path, paths, 3, &path);
-    if (!status) status = choose("mode", a->mode, modes, 2, &mode);
-    a->session.path = (wt_live_path)path;
-    a->session.mode = (wt_live_mode)mode;
+    wt_status status = WT_OK;
+    a->session.path = wt_options_word("gpu-path", a->path, "auto resident graph", &status);
+    a->session.mode = wt_options_word("mode", a->mode, "immediate pipelined", &status);
     return status;
 }
 
