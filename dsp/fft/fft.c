@@ -384,14 +384,6 @@ wt_status wt_fft_enqueue(wt_fft *plan, wt_stream *stream, const wt_buffer *in, s
 
 // ---- for other ops
 
-WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *in_im, float *out_re, float *out_im)
-{
-    const bool inverse = plan->config.inverse;
-    wt__fft_side in = {(float *)(inverse ? in_im : in_re), (float *)(inverse ? in_re : in_im), 0, WT__FFT_SPLIT};
-    wt__fft_side out = {inverse ? out_im : out_re, inverse ? out_re : out_im, 0, WT__FFT_SPLIT};
-    wt__fft_core_run(plan->core, plan->scratch, &in, &out, 1, inverse ? (float)(1.0 / plan->config.n) : 1);
-}
-
 bool wt__fft_weighs(const wt_fft *plan) 
 {
     return plan->pairs || (plan->halved && wt__fft_core_weighs(plan->core));
