@@ -5,8 +5,6 @@
 // the device; after free memory of other classes was given back; after the least recently used blocks were moved out.
 #include "pool_internal.h"
 
-#include <string.h>
-
 enum { SMALLEST_BITS = 8 }; // 256 bytes
 
 // ---- classes: 256 * {1, 1.25, 1.5, 1.75} * 2^k
