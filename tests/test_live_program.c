@@ -236,6 +236,8 @@ static void without_a_terminal_it_prints_lines(void **state)
 static void refusals_say_what_was_wanted(void **state)
 {
     need_all();
+    char long_name[65] = "";
+    memset(long_name, 'n', 64);
     const struct {
         const char *arguments[10];
         int code;
@@ -248,6 +250,18 @@ static void refusals_say_what_was_wanted(void **state)
         {{"-p", "hall", "--jack", "--gpu-path", "cpu"}, 2, "--gpu-path is \"cpu\", want auto, resident or graph"},
         {{"-p", "hall", "--jack", "--latency", "9"}, 2, "--latency is for PortAudio, want it without --jack"},
         {{"-p", "hall", "--jack", "--input-device", "1"}, 2, "--input-device is for PortAudio"},
+        {{"-p", "hall", "--jack", "--no-adapter"}, 2, "--no-adapter is for PortAudio, want it without --jack"},
+        {{"-p", "hall", "--host", "portaudio", "--no-adapter", "--block", "64"},
+         2,
+         "--no-adapter and --block 64 are given, want one"},
+        {{"-p", "hall", "--jack", "--connect", "system:,"}, 2, "--connect has an empty pattern"},
+        {{"-p", "hall", "--jack", "--record", "a.wav", "--record-in", "a.wav"},
+         2,
+         "input and output are to be recorded to a.wav, want two files"},
+        {{"-p", "hall", "--jack", "-d", server.name, "-n", ""}, 2, "jack: the client's name has 0 bytes, want 1..63"},
+        {{"-p", "hall", "--jack", "-d", server.name, "-n", long_name},
+         2,
+         "jack: the client's name has 64 bytes, want 1..63"},
         {{"-p", "hall", "--jack", "--bind", "0.0.0.0"}, 2, "--bind is given alone, want --tcp or --osc with it"},
         {{"-p", "hall", "--jack", "-d", server.name, "--backend", "cpu", "--mode", "pipelined"},
          4,
