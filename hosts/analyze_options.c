@@ -164,7 +164,7 @@ static void time_options(analyze_arguments *a, option_table *table)
         {.name = "scale", .kind = WT_OPTION_FLAG, .value = &t->shift.scale, .help = "pitch_shift keeps the energy, not the amplitude"},
         {.name = "components", .kind = WT_OPTION_INT, .value = &o->n_components, .argument = "N", .min = 1, .max = 4096, .help = "of nmf, 8"},
         {.name = "solver", .kind = WT_OPTION_TEXT, .value = &a->solver, .argument = "NAME", .help = "of nmf: cd, multiplicative or multiplicative_kl; cd if left out"},
-        {.name = "iterations", .kind = WT_OPTION_INT, .value = &o->n_iter, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nmf, 200, of griffin_lim and mel_to_audio, 32"},
+        {.name = "iterations", .kind = WT_OPTION_INT, .value = &o->n_iter, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nmf, 200, of griffin_lim, mel_to_audio and mfcc_to_audio, 32"},
         {.name = "seed", .kind = WT_OPTION_INT, .value = &o->seed, .argument = "N", .min = 0, .max = 2147483647, .help = "of what these three begin with, 0"},
         {.name = "init", .kind = WT_OPTION_TEXT, .value = &a->init, .argument = "NAME", .help = "phases that griffin_lim begins with: random or zero; random if left out"},
         {.name = "momentum", .kind = WT_OPTION_NUMBER, .value = &a->momentum, .argument = "X", .min = 0, .max = 1, .help = "of griffin_lim, 0.99; 0 = Griffin and Lim's original"},
@@ -253,8 +253,8 @@ static void voice_options(analyze_arguments *a, option_table *table)
         {.name = "vad-leave", .kind = WT_OPTION_NUMBER, .value = &t->vad.leave_db, .argument = "DB", .min = 0.1, .max = 60, .help = "above it speech goes on, 4"},
         {.name = "vad-min", .kind = WT_OPTION_NUMBER, .value = &t->vad.min_db, .argument = "DB", .min = -200, .max = -0.01, .help = "what is quieter is never speech, -60"},
         {.name = "hangover", .kind = WT_OPTION_NUMBER, .value = &t->vad.hangover_ms, .argument = "MS", .min = 0.001, .max = 10000, .help = "that speech goes on after it, 200"},
-        {.name = "dual-mono", .kind = WT_OPTION_FLAG, .value = &t->loudness.dual_mono, .help = "loudness of one channel that two loudspeakers play"},
-        {.name = "no-true-peak", .kind = WT_OPTION_FLAG, .value = &t->loudness.no_true_peak, .help = "loudness by samples alone: the true peak is theirs"},
+        {.name = "dual-mono", .kind = WT_OPTION_FLAG, .value = &t->loudness.dual_mono, .help = "loudness, also normalize's, of one channel that two loudspeakers play"},
+        {.name = "no-true-peak", .kind = WT_OPTION_FLAG, .value = &t->loudness.no_true_peak, .help = "loudness by samples alone: the true peak is theirs, also of normalize's ceiling"},
         {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 1000, .help = "below the loudest, of trim and split, 60: what is silent; of logmel, mfcc and spectrogram_db, 80: the least"},
     };
     put(table, options, (int)(sizeof options / sizeof *options));
