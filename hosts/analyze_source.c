@@ -64,10 +64,7 @@ int analyze_source_channels(const analyze_source *s) { return s->channels; }
 
 int analyze_source_rate_hz(const analyze_source *s) { return s->rate_hz; }
 
-int64_t analyze_source_repaired(const analyze_source *s)
-{
-    return wt_audio_reader_get_info(s->reader).n_repaired_samples;
-}
+wt_audio_info analyze_source_info(const analyze_source *s) { return wt_audio_reader_get_info(s->reader); }
 
 static wt_status source_refill(analyze_source *s)
 {

@@ -90,7 +90,7 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
         if (last) break;
     }
     w->n_read = end;
-    w->n_repaired = analyze_source_repaired(s);
+    if (!w->info.truncated) w->info = analyze_source_info(s); // the walk again up to what there was meets no end
     analyze_source_close(s);
     return status;
 }
@@ -357,7 +357,8 @@ static wt_status write_to(analyze_walk *w, sink *s, const char *output)
         s->out = stdout;
         return write_table(w, s);
     }
-    wt_status status = wt__atomic_file_open(output, &file);
+    wt_status status = analyze_refuse_input(w->path, output);
+    if (!status) status = wt__atomic_file_open(output, &file);
     if (status) return status;
     s->fd = file.fd;
     if (s->report->options->format == ANALYZE_CSV) {
@@ -454,7 +455,8 @@ wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place,
         status = run_once(&w, item->output);
     }
     item->audio_s = (double)w.n / w.rate_hz;
-    item->rate_hz = w.rate_hz, item->channels = w.channels, item->n_repaired = w.n_repaired;
+    item->rate_hz = w.rate_hz, item->channels = w.channels;
+    process_note_input(item, &w.info);
     for (int c = 0; w.whole && c < w.channels; c++) {
         forget(&w.whole[c]);
         free(w.whole[c].smooth), free(w.whole[c].voice);

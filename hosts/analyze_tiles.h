@@ -32,7 +32,7 @@ void analyze_source_close(analyze_source *source); ///< NULL is allowed.
 int64_t analyze_source_length(const analyze_source *source);   ///< samples in all as the file says; -1: it does not
 int analyze_source_channels(const analyze_source *source);
 int analyze_source_rate_hz(const analyze_source *source);
-int64_t analyze_source_repaired(const analyze_source *source); ///< samples so far that were not finite
+wt_audio_info analyze_source_info(const analyze_source *source); ///< of the file, as far as it is read
 /// The next `n` samples into rows `stride` apart; *n_got is less only at the end.
 WT_CHECKED wt_status analyze_source_read(analyze_source *source, float *out, int64_t stride, int64_t n,
                                          int64_t *n_got);
@@ -50,7 +50,8 @@ typedef struct analyze_walk {
     analyze_whole *whole;    // [channels]
     float *pcm;              // [channels][room]
     int64_t room;
-    int64_t n_read, n_repaired; // samples that there were; those of them that were not finite
+    int64_t n_read;     // samples that there were
+    wt_audio_info info; // of the file, where a walk saw its end
     bool keep_samples;          // of the first channel, [n], mapped
     float *samples;
 } analyze_walk;

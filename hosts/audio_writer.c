@@ -124,6 +124,8 @@ static wt_status choose_format(const char *path, const wt_audio_writer_config *c
     const char *name = config->format ? config->format : wt__audio_extension(path);
     if (!strcmp(path, "-")) name = "raw";
     int major = wt__audio_major(name);
+    if (!*name)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: no extension says the format, want wav, flac, ogg, mp3, aiff, ...", path);
     if (!major)
         return wt_fail(WT_ERR_BAD_ARG, "%s: '%s' is no audio format, want wav, flac, ogg, mp3, aiff, ...", path, name);
 

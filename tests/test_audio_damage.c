@@ -273,7 +273,7 @@ static void targets_that_cannot_be_are_refused(void **state)
     assert_unwritable(test_path(state, "a.xyz"), &config, WT_ERR_BAD_ARG,
                       "'xyz' is no audio format, want wav, flac, ogg, mp3, aiff, ...");
     assert_unwritable(test_path(state, "a"), &config, WT_ERR_BAD_ARG,
-                      "'' is no audio format, want wav, flac, ogg, mp3, aiff, ...");
+                      "no extension says the format, want wav, flac, ogg, mp3, aiff, ...");
     assert_unwritable(test_path(state, "none/a.wav"), &config, WT_ERR_FILE,
                       "cannot be created: No such file or directory");
     assert_unwritable("/dev/full", &(wt_audio_writer_config){.rate_hz = 48000, .channels = 1, .format = "wav"},

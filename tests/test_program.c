@@ -41,6 +41,11 @@ static void help_and_version_go_to_stdout(void **state)
     assert_int_equal(run("", "--help", false), 0);
     assert_non_null(strstr(out, "exit codes:"));
     assert_non_null(strstr(out, "\n  info "));
+    assert_int_equal(run("", "help", false), 0);
+    assert_non_null(strstr(out, "exit codes:"));
+    assert_int_equal(run("", "help info", false), 0);
+    assert_int_equal(strncmp(out, "usage: warptone info", 20), 0);
+    assert_int_equal(run("", "help inof", true), 2);
     assert_int_equal(run("", "--version", false), 0);
     assert_int_equal(strncmp(out, "warptone ", 9), 0);
     assert_int_equal(run("", "info --help", false), 0);
