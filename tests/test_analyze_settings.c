@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/decompose.h>
 #include <warptone/mel.h>
 #include <warptone/mfcc.h>

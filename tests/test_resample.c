@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../dsp/filter/resample_table.h"
 #include "golden/filters/soxr.h"
