@@ -182,17 +182,28 @@ static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *me
     return status;
 }
 
-wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
+static wt_status add_signal_of_mel(const analyze_signal *s, analyze_here *bands, const analyze_array *like,
+                                   analyze_result *r)
 {
     analyze_result mel = {.maps = s->maps};
     size_t mapped = 0;
     void *magnitudes = NULL;
-    wt_status status = bands_of(s, &mel);
+    wt_status status = bands(s, &mel);
     if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes, &mapped);
-    if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), &analyze_like.mel_to_audio, r);
+    if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), like, r);
     analyze_let_go(magnitudes, mapped);
     analyze_result_free(&mel);
     return status;
+}
+
+wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
+{
+    return add_signal_of_mel(s, bands_of, &analyze_like.mel_to_audio, r);
+}
+
+wt_status analyze_mfcc_to_audio(const analyze_signal *s, analyze_result *r)
+{
+    return add_signal_of_mel(s, analyze_mfcc_to_mel, &analyze_like.mfcc_to_audio, r);
 }
 
 // ---- on a GPU
