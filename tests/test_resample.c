@@ -257,6 +257,26 @@ static void lengths_are_exact_and_ratios_reach_256(void **state)
     assert_int_equal(wt_resample_out_frames(&hour, (int64_t)44100 * 1000000000), (int64_t)48000 * 1000000000);
 }
 
+static void a_frame_comes_as_soon_as_the_latency_behind_it_is_known(void **state)
+{
+    (void)state;
+    static const wt_resample_config ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
+                                              {48000, 44100, 1, WT_RESAMPLE_FAST, false},
+                                              {3, 1, 1, WT_RESAMPLE_SOXR_HQ, false},
+                                              {2, 3, 1, WT_RESAMPLE_POLYPHASE, false}};
+    for (int k = 0; k < LENGTH(ways); k++) {
+        wt_resample *r;
+        const float x = 1;
+        float y;
+        int n_in = 0, n_used, n_out = 0;
+        assert_ok(wt_resample_create(&ways[k], &r));
+        for (; !n_out && n_in < 100000; n_in += n_used)
+            wt_resample_process(r, (const float *[]){&x}, 1, &n_used, (float *[]){&y}, 1, &n_out);
+        assert_int_equal(n_in, wt_resample_latency_frames(r) + 1); // itself, and those behind
+        wt_resample_destroy(r);
+    }
+}
+
 static void steering_bends_time_smoothly(void **state)
 {
     (void)state;
@@ -517,6 +537,7 @@ int main(void)
         cmocka_unit_test(soxr_hq_keeps_soxrs_time),
         cmocka_unit_test(every_block_size_and_channel_count_gives_the_same_bits),
         cmocka_unit_test(lengths_are_exact_and_ratios_reach_256),
+        cmocka_unit_test(a_frame_comes_as_soon_as_the_latency_behind_it_is_known),
         cmocka_unit_test(steering_bends_time_smoothly),
         cmocka_unit_test(plans_on_the_cpu_agree_with_their_judge),
         cmocka_unit_test(taps_are_kaisers_window_of_a_sinc),
