@@ -239,7 +239,8 @@ static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, 
     status = analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++) {
         analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
-        begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
+        begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n,
+                      x + h + k * n * columns);
     }
     if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);

@@ -91,7 +91,8 @@ wt_onset_config analyze_onset_config(const analyze_signal *s, bool median)
     return config;
 }
 
-/// What a frame is compared with; and without its slow part, which its filter forgets by 0.99 a frame, 1e-9 after these.
+/// What a frame is compared with; and without its slow part, which its filter forgets by 0.99 a frame, 1e-9 after
+/// these.
 int64_t analyze_onset_reach(const analyze_signal *s)
 {
     const wt_onset_config *onset = &s->options->ops.onset;

@@ -1,4 +1,4 @@
-/// Files too long to be loaded: analyze_tiles.c  tile by tile; analyze_whole.c  what their tiles must know of the whole;
+/// Files too long to be loaded: analyze_tiles.c  tile by tile; analyze_whole.c  what their tiles must know of all;
 /// analyze_source.c  their samples in order.
 #ifndef WT_ANALYZE_TILES_H
 #define WT_ANALYZE_TILES_H
@@ -14,8 +14,8 @@ extern "C" {
 int analyze_tile(const analyze_options *options); ///< samples
 /// How many samples the features will see of a channel.  [worker]
 WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
-/// Can this output be written tile by tile? Else the arrays are gathered in files before. And do tiles cost the features
-/// no more than the whole does? Others are held up to ANALYZE_HELD tiles.
+/// Can this output be written tile by tile? Else the arrays are gathered in files before. And do tiles cost the
+/// features no more than the whole does? Others are held up to ANALYZE_HELD tiles.
 bool analyze_writes_tiles(const analyze_options *options, const char *output);
 bool analyze_tiles_are_cheap(const analyze_options *options);
 enum { ANALYZE_HELD = 8 };

@@ -248,6 +248,20 @@ static void a_hang_up_that_was_ignored_does_not_end_it(void **state)
     close(fd);
 }
 
+static void it_plays_where_its_socket_cannot_be_made(void **state)
+{
+    need_all();
+    const char *path = test_path(state, "taken.txt");
+    const struct sockaddr_un address = socket_beside(path);
+    test_spill(address.sun_path, "x", 1);
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--duration", "0.2", "--quiet", NULL});
+    int code = finish(pid, path);
+    unlink(address.sun_path);
+    if (code) fail_msg("%s", out);
+    assert_non_null(strstr(out, "warptone.sock is there and is no socket; choose another path with --control"));
+}
+
 static void without_a_terminal_it_prints_lines(void **state)
 {
     need_all();
@@ -338,6 +352,7 @@ int main(void)
         cmocka_unit_test_teardown(signals_end_it_in_good_order, end_program),
         cmocka_unit_test_teardown(it_is_controlled_by_its_socket, end_program),
         cmocka_unit_test_teardown(a_hang_up_that_was_ignored_does_not_end_it, end_program),
+        cmocka_unit_test_teardown(it_plays_where_its_socket_cannot_be_made, end_program),
         cmocka_unit_test_teardown(without_a_terminal_it_prints_lines, end_program),
         cmocka_unit_test_teardown(refusals_say_what_was_wanted, end_program),
         cmocka_unit_test_teardown(a_server_that_dies_ends_it_with_an_error, end_program),

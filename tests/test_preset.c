@@ -257,7 +257,8 @@ static void every_preset_builds_at_every_common_rate(void **state)
         for (size_t r = 0; r < sizeof rates_hz / sizeof *rates_hz && !wt_preset_needs_gpu(preset); r++) {
             wt_chain *chain;
             const int channels = wt_preset_channels(preset) ? wt_preset_channels(preset) : 1;
-            assert_ok(wt_preset_build(preset, &(wt_chain_config){.rate_hz = rates_hz[r], .channels = channels}, &chain));
+            assert_ok(
+                wt_preset_build(preset, &(wt_chain_config){.rate_hz = rates_hz[r], .channels = channels}, &chain));
             wt_chain_destroy(chain);
         }
         wt_preset_destroy(preset);
@@ -286,8 +287,8 @@ static void a_copy_finds_the_files_of_its_origin(void **state)
     static const char text[] = "name: a\nnodes:\n  - {node: convolution, file: ir/small-room.flac}\n";
     char wanted[256];
     assert_ok(wt_preset_parse(path, "name: a\nnodes:\n  - {node: convolution, file: no.wav}\n", 53, &preset));
-    snprintf(wanted, sizeof wanted, "%s:3: a: convolution: %s/no.wav: cannot be opened: No such file or directory", path,
-             folder);
+    snprintf(wanted, sizeof wanted, "%s:3: a: convolution: %s/no.wav: cannot be opened: No such file or directory",
+             path, folder);
     assert_fails(wt_preset_build(preset, &config, &chain), WT_ERR_FILE, wanted);
     wt_preset_destroy(preset);
     char command[256];

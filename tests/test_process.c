@@ -186,6 +186,18 @@ static void raw_audio_goes_through_a_pipe(void **state)
     free(y);
 }
 
+static void a_file_in_a_pipe_is_no_raw_audio(void **state)
+{
+    skip_without_program();
+    float *x = test_noise(1, 1000, 0.2f);
+    write_file(test_path(state, "piped.wav"), 48000, 1, x, 1000);
+    free(x);
+    assert_int_equal(runf("process -p telephone --backend cpu - %s/x.wav <%s/piped.wav", test_path(state, "."),
+                          test_path(state, ".")), 3);
+    assert_non_null(strstr(out, "-: begins with RIFF, as an audio file does; want raw PCM, or the file by name"));
+    assert_int_not_equal(access(test_path(state, "x.wav"), F_OK), 0);
+}
+
 static void mistakes_get_one_sentence(void **state)
 {
     skip_without_program();
@@ -366,6 +378,7 @@ int main(void)
         cmocka_unit_test(folders_are_mirrored_and_resumed),
         cmocka_unit_test(jobs_do_not_change_the_result),
         cmocka_unit_test(raw_audio_goes_through_a_pipe),
+        cmocka_unit_test(a_file_in_a_pipe_is_no_raw_audio),
         cmocka_unit_test(mistakes_get_one_sentence),
         cmocka_unit_test(outputs_that_cannot_be_are_told_once),
         cmocka_unit_test(parameters_have_one_name_everywhere),

@@ -10,7 +10,8 @@ static const wt_param_info params[LIMITER_N_PARAMS] = {
 };
 
 static const wt_option_info options[] = {
-    {"lookahead_ms", NULL, "1.5", "how long before a peak the gain begins to fall; the latency, 0.4..40, and 17 frames at least"},
+    {"lookahead_ms", NULL, "1.5",
+     "how long before a peak the gain begins to fall; the latency, 0.4..40, and 17 frames at least"},
 };
 
 static const char *const readings[] = {"gain_reduction_db"};
