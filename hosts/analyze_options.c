@@ -413,7 +413,8 @@ static wt_status choose_noise(const char *text, double noise_s[2])
 /// What is left out is the first of its type.
 static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
 {
-    static const char *const windows = "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular custom";
+    static const char *const windows =
+        "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular custom";
     analyze_effect_options *e = &o->effect;
     analyze_settings *t = &o->ops;
     wt_status status = WT_OK;

@@ -77,7 +77,8 @@ static void windows_and_paddings_are_those_of_stft(void **state)
 
 static void write_window(const char *path, const float *samples, int n)
 {
-    test_write(path, &(wt_audio_writer_config){.rate_hz = 48000, .channels = 1, .sample = WT_SAMPLE_F32}, samples, n, n);
+    const wt_audio_writer_config config = {.rate_hz = 48000, .channels = 1, .sample = WT_SAMPLE_F32};
+    test_write(path, &config, samples, n, n);
 }
 
 /// The writer leaves none: one sample of the file becomes no number behind its back.
@@ -102,7 +103,8 @@ static void a_window_may_be_given(void **state)
     write_window(path, samples, N_FFT);
     const char *tiles[] = {"", "--tile 500"};
     for (int k = 0; k < 2; k++) {
-        snprintf(options, sizeof options, "-f stft,istft,mel --window custom --window-file '%s' %s" SHORT, path, tiles[k]);
+        snprintf(options, sizeof options, "-f stft,istft,mel --window custom --window-file '%s' %s" SHORT, path,
+                 tiles[k]);
         for (int i = 0; i < 3; i++) {
             npy a = array_of(state, options, i), b = array_of(state, "-f stft,istft,mel --window hamming" SHORT, i);
             assert_true(a.count == b.count && !memcmp(a.data, b.data, a.count * (size_t)a.item_bytes));
