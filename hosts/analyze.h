@@ -69,6 +69,7 @@ typedef struct analyze_options {
     double mask_power;
     bool hard_masks;
     wt_window_config window; ///< of spectra
+    float *own_window;       ///< the samples of a custom one
     wt_stft_pad padding;     ///< likewise
     wt_mel_norm mel_norm;
     int dct_type;  ///< of mfcc

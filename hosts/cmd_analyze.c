@@ -7,6 +7,7 @@
 #include "progress.h"
 
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -238,5 +239,6 @@ int cmd_analyze(int argc, char **argv)
     }
     const int code = run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
     analyze_slopes_free(&a.options);
+    free(a.options.own_window);
     return code;
 }
