@@ -22,6 +22,7 @@ static const analyze_feature features[] = {
     {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta", "their slopes: --delta-width", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND, .reach = analyze_delta_reach},
     {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND, .reach = analyze_delta_reach},
+    {"mfcc_to_mel", "powers of mel bands that have the coefficients [n_mels][frames]", ANALYZE_TILES, analyze_mfcc_to_mel, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .in_order = true},
     {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
@@ -42,6 +43,7 @@ static const analyze_feature features[] = {
     {"griffin_lim", "a signal of the magnitudes, without their phases", ANALYZE_GATHERED, analyze_griffin_lim, analyze_gpu_griffin_lim, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"mel_to_stft", "magnitudes that have the mel bands [bins][frames]", ANALYZE_GATHERED, analyze_mel_to_stft, analyze_gpu_mel_to_stft, .base = ANALYZE_BASE_SAMPLES},
     {"mel_to_audio", "a signal of the mel bands", ANALYZE_GATHERED, analyze_mel_to_audio, analyze_gpu_mel_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
+    {"mfcc_to_audio", "a signal of the cepstral coefficients", ANALYZE_GATHERED, analyze_mfcc_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"resample", "the signal itself, at --rate", ANALYZE_TILES, analyze_resample, analyze_gpu_resample, .audio = true},
     {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, .flow = ANALYZE_FLOW_FILTER, .context = ANALYZE_CONTEXT, .audio = true},
     {"filtfilt", "the same forward and backward, without delay", ANALYZE_GATHERED, analyze_filtfilt, analyze_gpu_filtfilt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_filtfilt_of, .audio = true},
@@ -286,8 +288,9 @@ static wt_status compute_together(const analyze_feature *feature, const analyze_
     return status;
 }
 
-wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
-                                  analyze_result *result)
+/// One feature of a signal's channels on the calling thread, behind what the result holds.
+static wt_status compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                 analyze_result *result)
 {
     const int first = result->n_arrays;
     const analyze_feature *made = feature->of ? feature->of : feature;
@@ -304,6 +307,6 @@ wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_re
     result->n_arrays = 0;
     if (signal->place) return analyze_compute_on_gpu(signal, channels, result);
     for (int k = 0; k < signal->options->n_features && !status; k++)
-        status = analyze_compute_feature(signal->options->features[k], signal, channels, result);
+        status = compute_feature(signal->options->features[k], signal, channels, result);
     return status;
 }

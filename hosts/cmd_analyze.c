@@ -175,8 +175,9 @@ static int analyze_files(analyze_arguments *a, char **inputs, int n_inputs, cons
 {
     process_run run = {.options = NULL};
     analyze_times times = {.ns = {0}};
-    wt_status status = process_list(inputs, n_inputs, output, a->options.extension, a->resume, &run.items,
-                                    &run.n_items);
+    const process_paths paths = {.inputs = inputs, .n_inputs = n_inputs, .output = output, .resume = a->resume,
+                                 .extension = a->options.extension};
+    wt_status status = process_list(&paths, &run.items, &run.n_items);
     if (status) return command_fail("analyze", status);
     view v = {.bar = {.verb = "analyzing", .n_items = run.n_items, .unit = "s"},
               .arguments = a,

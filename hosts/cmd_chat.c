@@ -32,15 +32,14 @@ typedef struct chat {
     wt_generation report; ///< of the last answer
 } chat;
 
-static int print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out,
-            "usage: warptone chat --model PATH [options]\n\n"
-            "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
-            "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
-            "answers go to standard output, each with a newline.\n");
-    wt_options_print(out, options, n);
-    return out == stdout ? EXIT_OK : EXIT_USAGE;
+    printf("usage: warptone chat --model PATH [options]\n\n"
+           "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
+           "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
+           "answers go to standard output, each with a newline.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- showing an answer
@@ -375,18 +374,23 @@ int cmd_chat(int argc, char **argv)
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&c.o),
-        {"live", 0, WT_OPTION_TEXT, &c.preset, "PRESET", "play through a preset meanwhile, in this process", 0, 0},
-        {"jack", 0, WT_OPTION_FLAG, &c.jack, NULL, "as a JACK client, with --live", 0, 0},
-        {"system", 0, WT_OPTION_TEXT, &c.system, "TEXT", "the system's message", 0, 0},
-        {"template", 0, WT_OPTION_TEXT, &c.template_path, "FILE", "a chat template, instead of the model's", 0, 0},
-        {"thinking", 0, WT_OPTION_TEXT, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)", 0, 0},
-        {"no-thinking", 0, WT_OPTION_FLAG, &c.no_thinking, NULL, "ask the template for none (enable_thinking)", 0, 0},
+        OPTION_TEXT("live", 0, &c.preset, "PRESET", "play through a preset meanwhile, in this process"),
+        OPTION_FLAG("jack", 0, &c.jack, "as a JACK client, with --live"),
+        OPTION_TEXT("system", 0, &c.system, "TEXT", "the system's message"),
+        OPTION_TEXT("template", 0, &c.template_path, "FILE", "a chat template, instead of the model's"),
+        OPTION_TEXT("thinking", 0, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)"),
+        OPTION_FLAG("no-thinking", 0, &c.no_thinking, "ask the template for none (enable_thinking)"),
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
     if (status) return command_fail("chat", status);
-    if (help) return print_help(stdout, options, N_OPTIONS);
-    if (argc != 1 || !c.o.model) return print_help(stderr, options, N_OPTIONS);
+    if (help) return print_help(options, N_OPTIONS);
+    if (!c.o.model)
+        return command_fail("chat", wt_fail(WT_ERR_BAD_ARG, "no model was named, want --model PATH "
+                                                            "(`warptone chat --help`)"));
+    if (argc != 1)
+        return command_fail("chat",
+                            wt_fail(WT_ERR_BAD_ARG, "\"%s\" is not expected, want messages on standard input", argv[1]));
     if (c.jack && !c.preset)
         return command_fail("chat", wt_fail(WT_ERR_BAD_ARG, "--jack is given alone, want --live PRESET with it"));
     status = wt_interrupt_install();

@@ -24,15 +24,14 @@ typedef struct generation {
     answer_json answer;
 } generation;
 
-static int print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out,
-            "usage: warptone generate --model PATH [--prompt TEXT] [options]\n\n"
-            "Continue a text with a language model. PATH is a folder of the hub (GPT-2, Llama, Mistral, Mixtral,\n"
-            "Qwen2, Qwen3, Qwen3-MoE), a *.gguf or a checkpoint *.bin of llama2.c. Without --prompt and --ids the\n"
-            "prompt is standard input. The text goes to stdout, timings to stderr.\n");
-    wt_options_print(out, options, n);
-    return out == stdout ? EXIT_OK : EXIT_USAGE;
+    printf("usage: warptone generate --model PATH [--prompt TEXT] [options]\n\n"
+           "Continue a text with a language model. PATH is a folder of the hub (GPT-2, Llama, Mistral, Mixtral,\n"
+           "Qwen2, Qwen3, Qwen3-MoE), a *.gguf or a checkpoint *.bin of llama2.c. Without --prompt and --ids the\n"
+           "prompt is standard input. The text goes to stdout, timings to stderr.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- the prompt
@@ -193,20 +192,25 @@ int cmd_generate(int argc, char **argv)
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&g.o),
-        {"prompt", 'p', WT_OPTION_TEXT, &g.prompt, "TEXT", "what the answer continues", 0, 0},
-        {"ids", 0, WT_OPTION_TEXT, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too", 0, 0},
-        {"split-thinking", 0, WT_OPTION_FLAG, &g.split_thinking, NULL, "leave out what is between <think> tags", 0, 0},
-        {"lines", 0, WT_OPTION_INT, &g.n_lines, "N",
-         "each line of standard input is a prompt, N at a time; JSON lines as they end", 1, MOST_LINES},
-        {"logprobs", 0, WT_OPTION_INT, &g.n_top, "N", "of the N most probable tokens each time, in the JSON", 1,
-         WT_LLM_MOST_TOP},
-        {"json", 0, WT_OPTION_FLAG, &g.json, NULL, "one JSON object: text, tokens, logprobs, timings", 0, 0},
+        OPTION_TEXT("prompt", 'p', &g.prompt, "TEXT", "what the answer continues"),
+        OPTION_TEXT("ids", 0, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too"),
+        OPTION_FLAG("split-thinking", 0, &g.split_thinking, "leave out what is between <think> tags"),
+        OPTION_INT("lines", 0, &g.n_lines, "N", 1, MOST_LINES,
+                   "each line of standard input is a prompt, N at a time; JSON lines as they end"),
+        OPTION_INT("logprobs", 0, &g.n_top, "N", 1, WT_LLM_MOST_TOP,
+                   "of the N most probable tokens each time, in the JSON"),
+        OPTION_FLAG("json", 0, &g.json, "one JSON object: text, tokens, logprobs, timings"),
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
     if (status) return command_fail("generate", status);
-    if (help) return print_help(stdout, options, N_OPTIONS);
-    if (argc != 1 || !g.o.model) return print_help(stderr, options, N_OPTIONS);
+    if (help) return print_help(options, N_OPTIONS);
+    if (!g.o.model)
+        return command_fail("generate", wt_fail(WT_ERR_BAD_ARG, "no model was named, want --model PATH "
+                                                            "(`warptone generate --help`)"));
+    if (argc != 1)
+        return command_fail("generate",
+                            wt_fail(WT_ERR_BAD_ARG, "\"%s\" is not expected, want --prompt TEXT", argv[1]));
     status = check_use(&g);
     if (!status) status = wt_interrupt_install();
     if (!status) status = generate(&g);

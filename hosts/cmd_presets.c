@@ -6,15 +6,16 @@
 #include <string.h>
 #include <warptone/preset.h>
 
-static void print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out, "usage: warptone presets list [--json]\n"
-                 "       warptone presets show NAME\n"
-                 "       warptone presets check FILE...\n"
-                 "       warptone presets nodes [TYPE] [--json]\n\n"
-                 "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
-                 "tells what presets can be made of.\n");
-    wt_options_print(out, options, n);
+    printf("usage: warptone presets list [--json]\n"
+           "       warptone presets show NAME\n"
+           "       warptone presets check FILE...\n"
+           "       warptone presets nodes [TYPE] [--json]\n\n"
+           "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
+           "tells what presets can be made of.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- list
@@ -206,19 +207,16 @@ int cmd_presets(int argc, char **argv)
 {
     bool json = false, help;
     const wt_option options[] = {
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &json, .help = "list and nodes as JSON"},
+        OPTION_FLAG("json", 0, &json, "list and nodes as JSON"),
     };
     wt_status status = wt_options_parse(options, 1, &argc, argv, &help);
     if (status) return command_fail("presets", status);
-    if (help) {
-        print_help(stdout, options, 1);
-        return EXIT_OK;
-    }
+    if (help) return print_help(options, 1);
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "list") == 0 && argc == 2) return list(json);
     if (strcmp(verb, "show") == 0 && argc == 3) return show(argv[2]);
     if (strcmp(verb, "check") == 0 && argc > 2) return check(argv + 2, argc - 2);
     if (strcmp(verb, "nodes") == 0 && argc <= 3) return nodes(argc == 3 ? argv[2] : NULL, json);
-    print_help(stderr, options, 1);
-    return EXIT_USAGE;
+    wt_fail(WT_ERR_BAD_ARG, "want list, show NAME, check FILE... or nodes [TYPE] (`warptone presets --help`)");
+    return command_fail("presets", WT_ERR_BAD_ARG);
 }

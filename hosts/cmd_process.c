@@ -41,7 +41,7 @@ static wt_status parse_changes(arguments *a)
     if (!a->set) return WT_OK;
     if (!(a->set_copy = strdup(a->set))) return wt_fail(WT_ERR_NO_MEMORY, "process: arguments");
     for (char *rest = a->set_copy, *one; (one = strsep(&rest, ",")) != NULL;) {
-        char *dot = strchr(one, '.'), *equals = dot ? strchr(dot, '=') : NULL, *end = NULL;
+        char *dot = strpbrk(one, "./"), *equals = dot ? strchr(dot, '=') : NULL, *end = NULL;
         double value = equals ? strtod(equals + 1, &end) : 0;
         if (!equals || end == equals + 1 || *end)
             return wt_fail(WT_ERR_BAD_ARG, "--set has '%s', want NODE.PARAM=NUMBER", one);
@@ -105,7 +105,9 @@ static int process_files(arguments *a, char **inputs, int n_inputs, const char *
 {
     process_run run = {.options = &a->process};
     double wall_s = 0;
-    wt_status status = process_list(inputs, n_inputs, output, a->process.format, a->resume, &run.items, &run.n_items);
+    const process_paths paths = {.inputs = inputs, .n_inputs = n_inputs, .output = output, .resume = a->resume,
+                                 .extension = a->process.format, .dry_run = a->dry_run};
+    wt_status status = process_list(&paths, &run.items, &run.n_items);
     if (status) return command_fail("process", status);
     bool to_stdout = n_inputs == 1 && strcmp(output, "-") == 0;
     status = a->dry_run ? WT_OK : run_all(a, &run, &wall_s);
@@ -146,45 +148,28 @@ int cmd_process(int argc, char **argv)
     arguments a = {.process.n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)};
     process_options *p = &a.process;
     bool help;
-    // clang-format off
     const wt_option options[] = {
-        {.name = "preset", .letter = 'p', .kind = WT_OPTION_TEXT, .value = &a.preset, .argument = "NAME",
-         .help = "preset by name (see `warptone presets list`) or a YAML file"},
-        {.name = "set", .kind = WT_OPTION_TEXT, .value = &a.set, .argument = "N.P=V,...",
-         .help = "other values for parameters of the preset's nodes"},
-        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &p->n_jobs,
-         .argument = "N", .min = 1, .max = 1024,
-         .help = "worker threads; one per processor if left out"},
-        {.name = "backend", .kind = WT_OPTION_TEXT, .value = &a.backend, .argument = "WHICH",
-         .help = "auto, cuda or cpu"},
-        {.name = "rate", .kind = WT_OPTION_INT, .value = &p->rate_hz,
-         .argument = "HZ", .min = WT_AUDIO_MIN_RATE_HZ, .max = WT_AUDIO_MAX_RATE_HZ,
-         .help = "process and write at this rate; the file's if left out"},
-        {.name = "format", .kind = WT_OPTION_TEXT, .value = &p->format, .argument = "EXT",
-         .help = "wav, flac, ogg ...; by the output's name if left out"},
-        {.name = "sample", .kind = WT_OPTION_TEXT, .value = &a.sample, .argument = "FORMAT",
-         .help = "s16, s24, s32 or f32; the input's if left out"},
-        {.name = "no-dither", .kind = WT_OPTION_FLAG, .value = &p->no_dither,
-         .help = "round to integers without dither"},
-        {.name = "tail", .kind = WT_OPTION_FLAG, .value = &p->keep_tail, .help = "keep what rings on after the end"},
-        {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a.resume,
-         .help = "skip files whose output is there and not older"},
-        {.name = "plot", .kind = WT_OPTION_TEXT, .value = &a.plot, .argument = "FILE.png",
-         .help = "picture of the first file before and after"},
-        {.name = "no-loudness", .kind = WT_OPTION_FLAG, .value = &p->no_loudness, .help = "do not measure loudness"},
-        {.name = "raw", .kind = WT_OPTION_TEXT, .value = &a.raw, .argument = "FORMAT",
-         .help = "sample format of `-` as input: s16 (standard), s24, s32, f32"},
-        {.name = "raw-rate", .kind = WT_OPTION_INT, .value = &a.raw_rate_hz,
-         .argument = "HZ", .min = WT_AUDIO_MIN_RATE_HZ, .max = WT_AUDIO_MAX_RATE_HZ,
-         .help = "its rate, 48000 if left out"},
-        {.name = "raw-channels", .kind = WT_OPTION_INT, .value = &a.raw_channels,
-         .argument = "N", .min = 1, .max = WT_AUDIO_MAX_CHANNELS,
-         .help = "its channels, 2 if left out"},
-        {.name = "dry-run", .kind = WT_OPTION_FLAG, .value = &a.dry_run, .help = "list what would be done"},
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &a.json, .help = "results as JSON on standard output"},
-        {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a.quiet, .help = "only errors"},
+        OPTION_TEXT("preset", 'p', &a.preset, "NAME", "preset by name (see `warptone presets list`) or a YAML file"),
+        OPTION_TEXT("set", 0, &a.set, "N.P=V,...", "other values for parameters of the preset's nodes"),
+        OPTION_INT("jobs", 'j', &p->n_jobs, "N", 1, 1024, "worker threads; one per processor if left out"),
+        OPTION_TEXT("backend", 0, &a.backend, "WHICH", "auto, cuda or cpu"),
+        OPTION_INT("rate", 0, &p->rate_hz, "HZ", WT_AUDIO_MIN_RATE_HZ, WT_AUDIO_MAX_RATE_HZ,
+                   "process and write at this rate; the file's if left out"),
+        OPTION_TEXT("format", 0, &p->format, "EXT", "wav, flac, ogg ...; by the output's name if left out"),
+        OPTION_TEXT("sample", 0, &a.sample, "FORMAT", "s16, s24, s32 or f32; the input's if left out"),
+        OPTION_FLAG("no-dither", 0, &p->no_dither, "round to integers without dither"),
+        OPTION_FLAG("tail", 0, &p->keep_tail, "keep what rings on after the end"),
+        OPTION_FLAG("resume", 0, &a.resume, "skip files whose output is there and not older"),
+        OPTION_TEXT("plot", 0, &a.plot, "FILE.png", "picture of the first file before and after"),
+        OPTION_FLAG("no-loudness", 0, &p->no_loudness, "do not measure loudness"),
+        OPTION_TEXT("raw", 0, &a.raw, "FORMAT", "sample format of `-` as input: s16 (standard), s24, s32, f32"),
+        OPTION_INT("raw-rate", 0, &a.raw_rate_hz, "HZ", WT_AUDIO_MIN_RATE_HZ, WT_AUDIO_MAX_RATE_HZ,
+                   "its rate, 48000 if left out"),
+        OPTION_INT("raw-channels", 0, &a.raw_channels, "N", 1, WT_AUDIO_MAX_CHANNELS, "its channels, 2 if left out"),
+        OPTION_FLAG("dry-run", 0, &a.dry_run, "list what would be done"),
+        OPTION_FLAG("json", 0, &a.json, "results as JSON on standard output"),
+        OPTION_FLAG("quiet", 'q', &a.quiet, "only errors"),
     };
-    // clang-format on
     const int n_options = sizeof options / sizeof *options;
     a.raw_rate_hz = 48000, a.raw_channels = 2;
     wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <warptone/number.h>
 
 static bool flag(wt__chat_render *r, const wt__chat_args *args, size_t i, const char *name, bool otherwise)
 {
@@ -203,7 +204,7 @@ static wt__chat_value to_int(wt__chat_render *r, wt__chat_value v, const wt__cha
     if (v.kind == WT__STRING) {
         const char *s = wt__chat_string(r, v.s, v.size).s;
         char *end;
-        double f = strtod(s, &end);
+        double f = wt_number_read(s, &end);
         while (*end == ' ') end++;
         if (end != s && !*end) {
             char *whole;
@@ -226,7 +227,7 @@ static wt__chat_value to_float(wt__chat_render *r, wt__chat_value v, const wt__c
     else {
         const char *s = v.kind == WT__STRING ? wt__chat_string(r, v.s, v.size).s : "";
         char *end;
-        f.f = strtod(s, &end);
+        f.f = wt_number_read(s, &end);
         if (end == s || *end) return otherwise ? *otherwise : (wt__chat_value){WT__FLOAT, 0, {.f = 0}};
     }
     return f;

@@ -8,8 +8,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <warptone/generate.h>

@@ -163,8 +163,8 @@ static void weights_arrive_as_the_host_has_them(void **state)
     wt_stream_destroy(r.stream);
 }
 
-/// One launch reads all experts' gates and ups by what the first has, and one their downs. Of the last expert's gate the
-/// scales are no F16.
+/// One launch reads all experts' gates and ups by what the first has, and one their downs. Of the last expert's gate
+/// the scales are no F16.
 static void experts_have_words_of_all_or_none(void **state)
 {
     enum { N = 3 };

@@ -165,6 +165,19 @@ static __device__ bool find_place(const wt_mm_args &a, int block, int n_blocks, 
     return wt_mm_find_tile(&a, band * BAND + in % width, WT_MM_TILE, &p->tile);
 }
 
+// Four columns of a row of W by those of eight rows of x, to the sums of each.
+static __device__ __forceinline__ void add_products(float4 w, const float4 *x, float *sums)
+{
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.x * x[j].x;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.y * x[j].y;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.z * x[j].z;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.w * x[j].w;
+}
+
 // ---- finished sums
 
 static __device__ __forceinline__ float activated(int activation, float v)
@@ -189,6 +202,13 @@ static __device__ __forceinline__ float silu_of_16(float v) { return __fdividef(
 static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, int r, float v)
 {
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
+}
+
+// Sums of a lane's two rows of x, 2 (lane % 4) and the next, with those four rows on (WT_MM_WITHIN).
+static __device__ __forceinline__ float4 with_other_half(float4 v)
+{
+    return {v.x + __shfl_xor_sync(0xffffffffu, v.x, 2), v.y + __shfl_xor_sync(0xffffffffu, v.y, 2),
+            v.z + __shfl_xor_sync(0xffffffffu, v.z, 2), v.w + __shfl_xor_sync(0xffffffffu, v.w, 2)};
 }
 
 // What finish_normed reads: it can be on its way before the sum is there.
