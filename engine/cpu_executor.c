@@ -2,6 +2,7 @@
 // always finds an idle worker's slot. The two flags of a job are the only things a running function shares with
 // others: relaxed atomics, since they order nothing.
 #include "graph_internal.h"
+#include "scheduler_slots.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,9 +19,10 @@ struct wt_job {
     bool later, busy, taken; ///< busy: holds a task; taken: a worker runs it
 };
 
-/// How far the graph of a task has come that gave way.
+/// How far the graph of a task has come that gave way. Serials are never used again, so what is left behind by a task
+/// that was cancelled in the line means nothing to the next one in its slot.
 typedef struct progress {
-    wt_task task;
+    uint64_t serial; ///< 0 = none
     int next_node;
 } progress;
 
@@ -38,8 +40,7 @@ struct wt_cpu_executor {
     int n_started;
     wt_cpu_executor_info info;
     int *cpus;
-    progress *halfway; ///< [max_halfway]
-    int n_halfway, max_halfway;
+    progress *halfway; ///< [the scheduler's slots]
     wt_job jobs[WT_SCHEDULER_MAX_LANES];
     worker workers[WT_SCHEDULER_MAX_LANES];
 };
@@ -102,57 +103,19 @@ static bool is_of(const wt_job *job, const wt_task *task) { return job->busy && 
 /// The node with which the task goes on.
 static int take_progress(wt_cpu_executor *e, wt_task task)
 {
-    int node = 0;
+    progress *p = &e->halfway[task.slot];
     pthread_mutex_lock(&e->mutex);
-    for (int k = 0; k < e->n_halfway && !node; k++) {
-        if (e->halfway[k].task.serial != task.serial) continue;
-        node = e->halfway[k].next_node;
-        e->halfway[k] = e->halfway[--e->n_halfway];
-    }
+    const int node = p->serial == task.serial ? p->next_node : 0;
+    *p = (progress){0};
     pthread_mutex_unlock(&e->mutex);
     return node;
 }
 
-/// The k-th that is kept, if there are so many.
-static bool find_progress(wt_cpu_executor *e, int k, wt_task *task)
+static void keep_progress(wt_cpu_executor *e, wt_task task, int next_node)
 {
     pthread_mutex_lock(&e->mutex);
-    const bool found = k < e->n_halfway;
-    if (found) *task = e->halfway[k].task;
+    e->halfway[task.slot] = (progress){task.serial, next_node};
     pthread_mutex_unlock(&e->mutex);
-    return found;
-}
-
-/// Forget those that were cancelled while they waited in the line: no executor is told of that. Unlocked, since who
-/// asks the scheduler may have to start or cancel tasks here for it.
-static void forget_ended(wt_cpu_executor *e)
-{
-    wt_task task;
-    for (int k = 0; find_progress(e, k, &task);) {
-        wt_task_info info;
-        const bool is_known = wt_scheduler_get_task(e->config.scheduler, task, &info) == WT_OK;
-        if (is_known && info.state < WT_TASK_COMPLETED) k++;
-        else (void)take_progress(e, task); // the last one comes to its place
-    }
-}
-
-static wt_status keep_progress(wt_cpu_executor *e, wt_task task, int next_node)
-{
-    wt_status status = WT_OK;
-    pthread_mutex_lock(&e->mutex);
-    const bool is_full = e->n_halfway == e->max_halfway;
-    pthread_mutex_unlock(&e->mutex);
-    if (is_full) forget_ended(e);
-    pthread_mutex_lock(&e->mutex);
-    if (e->n_halfway == e->max_halfway) {
-        const int most = 2 * e->max_halfway + 8;
-        progress *more = realloc(e->halfway, sizeof *more * (size_t)most);
-        if (more) e->halfway = more, e->max_halfway = most;
-        else status = wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d graphs that gave way", most);
-    }
-    if (!status) e->halfway[e->n_halfway++] = (progress){task, next_node};
-    pthread_mutex_unlock(&e->mutex);
-    return status;
 }
 
 /// Node by node; between two it can be stopped, and goes on later.
@@ -165,7 +128,8 @@ static wt_status run_graph(wt_cpu_executor *e, wt_job *job)
         status = wt__graph_run_here(job->work.graph, node++, &more);
         if (more && wt_job_should_stop(job)) wt_job_continue_later(job);
     }
-    return status || !job->later ? status : keep_progress(e, job->task, node);
+    if (!status && job->later) keep_progress(e, job->task, node);
+    return status;
 }
 
 static void run_job(wt_cpu_executor *e, wt_job *job)
@@ -215,6 +179,8 @@ static wt_status start_task(void *user, wt_task task, const wt_work *work)
     if (!work->run == !work->graph)
         return wt_fail(WT_ERR_BAD_ARG, "cpu executor: want a function or a graph, the task has %s",
                        work->run ? "both" : "neither");
+    if (!wt__scheduler_owns(e->config.scheduler, task))
+        return wt_fail(WT_ERR_BAD_ARG, "cpu executor: a task of another scheduler");
     pthread_mutex_lock(&e->mutex);
     wt_job *job = find_job(e, is_free, NULL);
     if (job && !e->stopping) {
@@ -275,10 +241,12 @@ wt_status wt_cpu_executor_create(const wt_cpu_executor_config *config, wt_cpu_ex
     e->config.n_threads = config->n_threads ? config->n_threads : 1;
     pthread_mutex_init(&e->mutex, NULL);
     pthread_cond_init(&e->work, NULL);
+    const int n_slots = wt__scheduler_n_slots(config->scheduler);
     e->cpus = calloc((size_t)config->n_cpus + 1, sizeof *e->cpus);
-    if (!e->cpus) {
+    e->halfway = calloc((size_t)n_slots, sizeof *e->halfway);
+    if (!e->cpus || !e->halfway) {
         wt_cpu_executor_destroy(e);
-        return wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d cpus", config->n_cpus);
+        return wt_fail(WT_ERR_NO_MEMORY, "cpu executor: %d cpus, %d tasks", config->n_cpus, n_slots);
     }
     for (int k = 0; k < config->n_cpus; k++) e->cpus[k] = config->cpus[k];
     for (int k = 0; k < e->config.n_threads; k++) {

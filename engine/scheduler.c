@@ -1,5 +1,6 @@
 // The scheduler's public calls that change something: checks, then the state machine of scheduler_state.c.
 #include "scheduler_internal.h"
+#include "scheduler_slots.h"
 
 #include <errno.h>
 #include <math.h>
@@ -85,9 +86,16 @@ void wt__await_callbacks(wt_scheduler *s, wt__partition *p)
     s->n_waiters--;
 }
 
+int wt__scheduler_n_slots(const wt_scheduler *s) { return s->n_slots; }
+
+bool wt__scheduler_owns(const wt_scheduler *s, wt_task task)
+{
+    return task.serial && task.salt == s->salt && task.slot < (uint32_t)s->n_slots;
+}
+
 wt__task *wt__find(wt_scheduler *s, wt_task task)
 {
-    if (task.serial == 0 || task.salt != s->salt || task.slot >= (uint32_t)s->n_slots || task.serial > s->last_serial) {
+    if (!wt__scheduler_owns(s, task) || task.serial > s->last_serial) {
         (void)wt_fail(WT_ERR_BAD_ARG, "scheduler: not a task of this scheduler");
         return NULL;
     }

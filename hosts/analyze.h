@@ -213,9 +213,6 @@ WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result
 /// WT_ERR_UNSUPPORTED when it has neither.
 WT_CHECKED wt_status analyze_compute_batch(const analyze_feature *feature, const analyze_batch *batch,
                                            analyze_result *parts);
-/// One feature of a signal's channels on the calling thread, behind what the result holds.
-WT_CHECKED wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
-                                             analyze_result *result);
 
 // ---- analyze_delta.c
 

@@ -1,7 +1,6 @@
 #include "analyze.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/mel.h>
 

@@ -286,8 +286,9 @@ static wt_status compute_together(const analyze_feature *feature, const analyze_
     return status;
 }
 
-wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
-                                  analyze_result *result)
+/// One feature of a signal's channels on the calling thread, behind what the result holds.
+static wt_status compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                 analyze_result *result)
 {
     const int first = result->n_arrays;
     const analyze_feature *made = feature->of ? feature->of : feature;
@@ -304,6 +305,6 @@ wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_re
     result->n_arrays = 0;
     if (signal->place) return analyze_compute_on_gpu(signal, channels, result);
     for (int k = 0; k < signal->options->n_features && !status; k++)
-        status = analyze_compute_feature(signal->options->features[k], signal, channels, result);
+        status = compute_feature(signal->options->features[k], signal, channels, result);
     return status;
 }

@@ -130,7 +130,6 @@ wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_nor
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
 int analyze_half_slice(const analyze_options *options); ///< of nsgt: slice s begins at (s - 1) of them
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
-wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);

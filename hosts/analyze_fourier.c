@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/autocorrelate.h>
 #include <warptone/db.h>
 #include <warptone/fft.h>

@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <warptone/decompose.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/mel_inverse.h>

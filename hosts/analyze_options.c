@@ -22,24 +22,32 @@ static void put(option_table *table, const wt_option *options, int n)
     table->n += n;
 }
 
-// clang-format off
 /// What is computed, from which samples and frames.
 static void frame_options(analyze_arguments *a, option_table *table)
 {
     analyze_options *o = &a->options;
     const wt_option options[] = {
-        {.name = "features", .letter = 'f', .kind = WT_OPTION_TEXT, .value = &a->features, .argument = "NAME,...", .help = "what to compute, from the list above; NAME_delta, NAME_delta2 for slopes"},
-        {.name = "format", .kind = WT_OPTION_TEXT, .value = &a->format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for audio; by OUT's name, npz in folders"},
-        {.name = "rate", .kind = WT_OPTION_INT, .value = &o->rate_hz, .argument = "HZ", .min = 0, .max = WT_AUDIO_MAX_RATE_HZ, .help = "resample to this rate first, 22050 if left out; 0 = the file's"},
-        {.name = "quality", .kind = WT_OPTION_TEXT, .value = &a->quality, .argument = "NAME", .help = "of that: best, fast, soxr_hq or polyphase; best if left out"},
-        {.name = "channels", .kind = WT_OPTION_FLAG, .value = &o->keep_channels, .help = "each channel by itself, not their mean"},
-        {.name = "n-fft", .kind = WT_OPTION_INT, .value = &o->n_fft, .argument = "N", .min = 2, .max = 1 << 20, .help = "samples of a frame, 2048"},
-        {.name = "hop", .kind = WT_OPTION_INT, .value = &o->hop, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples from frame to frame, 512"},
-        {.name = "win-length", .kind = WT_OPTION_INT, .value = &o->win_length, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples of the window, as n-fft"},
-        {.name = "window", .kind = WT_OPTION_TEXT, .value = &a->window, .argument = "NAME", .help = "of spectra, cqt and fir: hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or rectangular; hann if left out, of fir hamming"},
-        {.name = "window-parameter", .kind = WT_OPTION_NUMBER, .value = &o->window.parameter, .argument = "X", .min = 0.001, .max = 1e6, .help = "kaiser's beta; gaussian's deviation in samples"},
-        {.name = "padding", .kind = WT_OPTION_TEXT, .value = &a->padding, .argument = "NAME", .help = "what frames see beyond the signal: zero, reflect, symmetric, edge or ramp; zero if left out"},
-        {.name = "no-center", .kind = WT_OPTION_FLAG, .value = &o->no_center, .help = "frame t begins at t hops instead of being centred there; onset strength is not moved by half a frame"},
+        OPTION_TEXT("features", 'f', &a->features, "NAME,...",
+                    "what to compute, from the list above; NAME_delta, NAME_delta2 for slopes"),
+        OPTION_TEXT("format", 0, &a->format, "EXT",
+                    "npy, npz, csv, json, png; wav, flac ... for audio; by OUT's name, npz in folders"),
+        OPTION_INT("rate", 0, &o->rate_hz, "HZ", 0, WT_AUDIO_MAX_RATE_HZ,
+                   "resample to this rate first, 22050 if left out; 0 = the file's"),
+        OPTION_TEXT("quality", 0, &a->quality, "NAME", "of that: best, fast, soxr_hq or polyphase; best if left out"),
+        OPTION_FLAG("channels", 0, &o->keep_channels, "each channel by itself, not their mean"),
+        OPTION_INT("n-fft", 0, &o->n_fft, "N", 2, 1 << 20, "samples of a frame, 2048"),
+        OPTION_INT("hop", 0, &o->hop, "N", 1, 1 << 20, "samples from frame to frame, 512"),
+        OPTION_INT("win-length", 0, &o->win_length, "N", 1, 1 << 20, "samples of the window, as n-fft"),
+        OPTION_TEXT("window", 0, &a->window, "NAME",
+                    "of spectra, cqt and fir: hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or "
+                    "rectangular; hann if left out, of fir hamming"),
+        OPTION_NUMBER("window-parameter", 0, &o->window.parameter, "X", 0.001, 1e6,
+                      "kaiser's beta; gaussian's deviation in samples"),
+        OPTION_TEXT("padding", 0, &a->padding, "NAME",
+                    "what frames see beyond the signal: zero, reflect, symmetric, edge or ramp; zero if left out"),
+        OPTION_FLAG(
+            "no-center", 0, &o->no_center,
+            "frame t begins at t hops instead of being centred there; onset strength is not moved by half a frame"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -50,25 +58,28 @@ static void mel_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "n-mels", .kind = WT_OPTION_INT, .value = &o->n_mels, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "mel bands, 128"},
-        {.name = "htk", .kind = WT_OPTION_FLAG, .value = &o->htk, .help = "mel bands on HTK's scale, not Slaney's"},
-        {.name = "mel-norm", .kind = WT_OPTION_TEXT, .value = &a->mel_norm, .argument = "NAME", .help = "of mel bands: slaney, none, 1, 2 or inf; slaney if left out"},
-        {.name = "power", .kind = WT_OPTION_NUMBER, .value = &t->mel_power, .argument = "X", .min = 0.001, .max = 100, .help = "of magnitudes in mel bands and in flatness, 2"},
-        {.name = "ref", .kind = WT_OPTION_TEXT, .value = &a->ref, .argument = "X", .help = "the power that is 0 dB in logmel, mfcc and spectrogram_db, or max; 1 if left out"},
-        {.name = "amin", .kind = WT_OPTION_NUMBER, .value = &t->db.amin, .argument = "X", .min = 1e-37, .max = 1e30, .help = "least power in these and in flatness, 1e-10"},
-        {.name = "dct-type", .kind = WT_OPTION_INT, .value = &o->dct_type, .argument = "N", .min = 1, .max = 3, .help = "of mfcc, 2"},
-        {.name = "dct-norm", .kind = WT_OPTION_TEXT, .value = &a->dct_norm, .argument = "NAME", .help = "of mfcc: ortho or none; ortho if left out"},
-        {.name = "lifter", .kind = WT_OPTION_NUMBER, .value = &o->lifter, .argument = "L", .min = 0, .max = 1e6, .help = "of mfcc, 0 = none"},
-        {.name = "n-mfcc", .kind = WT_OPTION_INT, .value = &o->n_mfcc, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "coefficients, 20"},
-        {.name = "delta-width", .kind = WT_OPTION_INT, .value = &t->delta.width, .argument = "N", .min = 3, .max = 1023, .help = "frames of slopes, an odd number, 9"},
-        {.name = "delta-mode", .kind = WT_OPTION_TEXT, .value = &a->delta_mode, .argument = "NAME", .help = "what slopes see beyond the ends: interp, nearest, mirror or constant; interp if left out"},
-        {.name = "delta-cval", .kind = WT_OPTION_NUMBER, .value = &t->delta.constant, .argument = "X", .min = -1e30, .max = 1e30, .help = "that constant, 0"},
-        {.name = "pcen-gain", .kind = WT_OPTION_NUMBER, .value = &t->pcen.gain, .argument = "X", .min = 0, .max = 1000, .help = "of pcen, 0.98"},
-        {.name = "pcen-bias", .kind = WT_OPTION_NUMBER, .value = &t->pcen.bias, .argument = "X", .min = 0, .max = 1e9, .help = "of pcen, 2"},
-        {.name = "pcen-power", .kind = WT_OPTION_NUMBER, .value = &t->pcen.power, .argument = "X", .min = 0, .max = 100, .help = "of pcen, 0.5; 0 = logarithm"},
-        {.name = "time-constant", .kind = WT_OPTION_NUMBER, .value = &t->pcen.time_constant_s, .argument = "S", .min = 1e-6, .max = 1e6, .help = "of pcen, 0.4"},
-        {.name = "eps", .kind = WT_OPTION_NUMBER, .value = &t->pcen.eps, .argument = "X", .min = 1e-30, .max = 1e12, .help = "of pcen, 1e-6"},
-        {.name = "pcen-b", .kind = WT_OPTION_NUMBER, .value = &t->pcen.b, .argument = "X", .min = 1e-9, .max = 1, .help = "its smoother's coefficient, by the time constant if left out"},
+        OPTION_INT("n-mels", 0, &o->n_mels, "N", 1, WT_MEL_MAX_MELS, "mel bands, 128"),
+        OPTION_FLAG("htk", 0, &o->htk, "mel bands on HTK's scale, not Slaney's"),
+        OPTION_TEXT("mel-norm", 0, &a->mel_norm, "NAME", "of mel bands: slaney, none, 1, 2 or inf; slaney if left out"),
+        OPTION_NUMBER("power", 0, &t->mel_power, "X", 0.001, 100, "of magnitudes in mel bands and in flatness, 2"),
+        OPTION_TEXT("ref", 0, &a->ref, "X",
+                    "the power that is 0 dB in logmel, mfcc and spectrogram_db, or max; 1 if left out"),
+        OPTION_NUMBER("amin", 0, &t->db.amin, "X", 1e-37, 1e30, "least power in these and in flatness, 1e-10"),
+        OPTION_INT("dct-type", 0, &o->dct_type, "N", 1, 3, "of mfcc, 2"),
+        OPTION_TEXT("dct-norm", 0, &a->dct_norm, "NAME", "of mfcc: ortho or none; ortho if left out"),
+        OPTION_NUMBER("lifter", 0, &o->lifter, "L", 0, 1e6, "of mfcc, 0 = none"),
+        OPTION_INT("n-mfcc", 0, &o->n_mfcc, "N", 1, WT_MEL_MAX_MELS, "coefficients, 20"),
+        OPTION_INT("delta-width", 0, &t->delta.width, "N", 3, 1023, "frames of slopes, an odd number, 9"),
+        OPTION_TEXT("delta-mode", 0, &a->delta_mode, "NAME",
+                    "what slopes see beyond the ends: interp, nearest, mirror or constant; interp if left out"),
+        OPTION_NUMBER("delta-cval", 0, &t->delta.constant, "X", -1e30, 1e30, "that constant, 0"),
+        OPTION_NUMBER("pcen-gain", 0, &t->pcen.gain, "X", 0, 1000, "of pcen, 0.98"),
+        OPTION_NUMBER("pcen-bias", 0, &t->pcen.bias, "X", 0, 1e9, "of pcen, 2"),
+        OPTION_NUMBER("pcen-power", 0, &t->pcen.power, "X", 0, 100, "of pcen, 0.5; 0 = logarithm"),
+        OPTION_NUMBER("time-constant", 0, &t->pcen.time_constant_s, "S", 1e-6, 1e6, "of pcen, 0.4"),
+        OPTION_NUMBER("eps", 0, &t->pcen.eps, "X", 1e-30, 1e12, "of pcen, 1e-6"),
+        OPTION_NUMBER("pcen-b", 0, &t->pcen.b, "X", 1e-9, 1,
+                      "its smoother's coefficient, by the time constant if left out"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -79,28 +90,40 @@ static void tonal_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "n-bins", .kind = WT_OPTION_INT, .value = &o->n_bins, .argument = "N", .min = 1, .max = 4096, .help = "bins of the constant-Q transform, 84"},
-        {.name = "bins-per-octave", .kind = WT_OPTION_INT, .value = &o->bins_per_octave, .argument = "N", .min = 1, .max = 4096, .help = "of the constant-Q transform, 12, of the chromas from it, 36, of pitch_shift's steps, 12"},
-        {.name = "filter-scale", .kind = WT_OPTION_NUMBER, .value = &t->cqt.filter_scale, .argument = "X", .min = 0.001, .max = 1000, .help = "of cqt and its kind, 1; below 1 filters are shorter"},
-        {.name = "filter-norm", .kind = WT_OPTION_TEXT, .value = &a->filter_norm, .argument = "NAME", .help = "of their filters: 1, 2, inf or none; 1 if left out"},
-        {.name = "sparsity", .kind = WT_OPTION_NUMBER, .value = &t->cqt.sparsity, .argument = "X", .min = 1e-9, .max = 0.999, .help = "share of their filters that is left out, 0.01"},
-        {.name = "no-scale", .kind = WT_OPTION_FLAG, .value = &t->no_scale, .help = "their bins by the filters' lengths; fir by a window without gain 1"},
-        {.name = "tuning", .kind = WT_OPTION_NUMBER, .value = &a->tuning, .argument = "BINS", .min = -1000, .max = 1000, .help = "of cqt and its kind, 0; of chromas, estimated if left out"},
-        {.name = "gamma", .kind = WT_OPTION_NUMBER, .value = &a->gamma_hz, .argument = "HZ", .min = 0, .max = 1e6, .help = "bandwidth that vqt's filters have beside, as hearing has it if left out; 0 = cqt"},
-        {.name = "intervals", .kind = WT_OPTION_TEXT, .value = &a->intervals, .argument = "X,...", .help = "vqt's bins in an octave: ratios from 1 to 2, as 1,9/8,5/4,3/2"},
-        {.name = "slice", .kind = WT_OPTION_INT, .value = &t->slice, .argument = "N", .min = 256, .max = 1 << 22, .help = "samples of nsgt's slices, an even number, 65536"},
-        {.name = "n-chroma", .kind = WT_OPTION_INT, .value = &o->n_chroma, .argument = "N", .min = 1, .max = 1024, .help = "pitch classes, 12"},
-        {.name = "norm", .kind = WT_OPTION_TEXT, .value = &a->norm, .argument = "NAME", .help = "of chroma's frames: inf, 1, 2 or none; inf if left out, of chroma_cens 2"},
-        {.name = "ctroct", .kind = WT_OPTION_NUMBER, .value = &t->chroma.centre_octave, .argument = "X", .min = 0.001, .max = 20, .help = "octave that weighs most in chroma, 5"},
-        {.name = "octwidth", .kind = WT_OPTION_NUMBER, .value = &a->octwidth, .argument = "X", .min = 0, .max = 1000, .help = "width of those weights, 2 octaves; 0 = none"},
-        {.name = "base-a", .kind = WT_OPTION_FLAG, .value = &t->chroma.begin_at_a, .help = "chroma's row 0 is A, not C"},
-        {.name = "n-octaves", .kind = WT_OPTION_INT, .value = &t->n_octaves, .argument = "N", .min = 1, .max = 20, .help = "that chroma_cqt, chroma_cens and tonnetz are folded from, 7"},
-        {.name = "cqt-mode", .kind = WT_OPTION_TEXT, .value = &a->cqt_mode, .argument = "NAME", .help = "what these are made of: full or hybrid; full if left out"},
-        {.name = "win-len-smooth", .kind = WT_OPTION_INT, .value = &t->smooth, .argument = "N", .min = 1, .max = 100000, .help = "frames that chroma_cens smooths over, 41"},
-        {.name = "threshold", .kind = WT_OPTION_NUMBER, .value = &t->threshold, .argument = "X", .min = 1e-9, .max = 1000, .help = "what is below it: of piptrack and tuning no peak, 0.1 of the frame's largest; of chroma_cqt nothing, 0"},
-        {.name = "resolution", .kind = WT_OPTION_NUMBER, .value = &t->resolution, .argument = "X", .min = 1e-4, .max = 1, .help = "steps of tuning, 0.01, and of pyin's pitches, 0.1 semitones"},
-        {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &a->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2, contrast 200"},
-        {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0.001, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
+        OPTION_INT("n-bins", 0, &o->n_bins, "N", 1, 4096, "bins of the constant-Q transform, 84"),
+        OPTION_INT("bins-per-octave", 0, &o->bins_per_octave, "N", 1, 4096,
+                   "of the constant-Q transform, 12, of the chromas from it, 36, of pitch_shift's steps, 12"),
+        OPTION_NUMBER("filter-scale", 0, &t->cqt.filter_scale, "X", 0.001, 1000,
+                      "of cqt and its kind, 1; below 1 filters are shorter"),
+        OPTION_TEXT("filter-norm", 0, &a->filter_norm, "NAME", "of their filters: 1, 2, inf or none; 1 if left out"),
+        OPTION_NUMBER("sparsity", 0, &t->cqt.sparsity, "X", 1e-9, 0.999,
+                      "share of their filters that is left out, 0.01"),
+        OPTION_FLAG("no-scale", 0, &t->no_scale, "their bins by the filters' lengths; fir by a window without gain 1"),
+        OPTION_NUMBER("tuning", 0, &a->tuning, "BINS", -1000, 1000,
+                      "of cqt and its kind, 0; of chromas, estimated if left out"),
+        OPTION_NUMBER("gamma", 0, &a->gamma_hz, "HZ", 0, 1e6,
+                      "bandwidth that vqt's filters have beside, as hearing has it if left out; 0 = cqt"),
+        OPTION_TEXT("intervals", 0, &a->intervals, "X,...",
+                    "vqt's bins in an octave: ratios from 1 to 2, as 1,9/8,5/4,3/2"),
+        OPTION_INT("slice", 0, &t->slice, "N", 256, 1 << 22, "samples of nsgt's slices, an even number, 65536"),
+        OPTION_INT("n-chroma", 0, &o->n_chroma, "N", 1, 1024, "pitch classes, 12"),
+        OPTION_TEXT("norm", 0, &a->norm, "NAME",
+                    "of chroma's frames: inf, 1, 2 or none; inf if left out, of chroma_cens 2"),
+        OPTION_NUMBER("ctroct", 0, &t->chroma.centre_octave, "X", 0.001, 20, "octave that weighs most in chroma, 5"),
+        OPTION_NUMBER("octwidth", 0, &a->octwidth, "X", 0, 1000, "width of those weights, 2 octaves; 0 = none"),
+        OPTION_FLAG("base-a", 0, &t->chroma.begin_at_a, "chroma's row 0 is A, not C"),
+        OPTION_INT("n-octaves", 0, &t->n_octaves, "N", 1, 20,
+                   "that chroma_cqt, chroma_cens and tonnetz are folded from, 7"),
+        OPTION_TEXT("cqt-mode", 0, &a->cqt_mode, "NAME", "what these are made of: full or hybrid; full if left out"),
+        OPTION_INT("win-len-smooth", 0, &t->smooth, "N", 1, 100000, "frames that chroma_cens smooths over, 41"),
+        OPTION_NUMBER(
+            "threshold", 0, &t->threshold, "X", 1e-9, 1000,
+            "what is below it: of piptrack and tuning no peak, 0.1 of the frame's largest; of chroma_cqt nothing, 0"),
+        OPTION_NUMBER("resolution", 0, &t->resolution, "X", 1e-4, 1,
+                      "steps of tuning, 0.01, and of pyin's pitches, 0.1 semitones"),
+        OPTION_NUMBER("fmin", 0, &a->fmin_hz, "HZ", 0, 384000,
+                      "lowest frequency: mel 0, constant-Q C1, pitch C2, contrast 200"),
+        OPTION_NUMBER("fmax", 0, &o->fmax_hz, "HZ", 0.001, 384000, "highest: mel half the rate, pitch C7"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -110,13 +133,14 @@ static void shape_options(analyze_arguments *a, option_table *table)
 {
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "roll-percent", .kind = WT_OPTION_NUMBER, .value = &t->shape.percent, .argument = "X", .min = 1e-6, .max = 0.999999, .help = "share that lies below rolloff, 0.85"},
-        {.name = "p", .kind = WT_OPTION_NUMBER, .value = &t->shape.p, .argument = "X", .min = 0.001, .max = 100, .help = "exponent of bandwidth, 2"},
-        {.name = "no-norm", .kind = WT_OPTION_FLAG, .value = &t->no_norm, .help = "bandwidth by magnitudes as they are, tempogram's rows likewise"},
-        {.name = "n-bands", .kind = WT_OPTION_INT, .value = &t->shape.contrast.n_bands, .argument = "N", .min = 1, .max = 32, .help = "octaves of contrast, 6"},
-        {.name = "quantile", .kind = WT_OPTION_NUMBER, .value = &t->shape.contrast.quantile, .argument = "X", .min = 1e-6, .max = 0.999999, .help = "share of a band that is contrast's peak and valley, 0.02"},
-        {.name = "linear", .kind = WT_OPTION_FLAG, .value = &t->shape.contrast.linear, .help = "contrast as a difference, not in dB"},
-        {.name = "poly-order", .kind = WT_OPTION_INT, .value = &t->shape.order, .argument = "N", .min = 0, .max = 10, .help = "of poly, 1"},
+        OPTION_NUMBER("roll-percent", 0, &t->shape.percent, "X", 1e-6, 0.999999, "share that lies below rolloff, 0.85"),
+        OPTION_NUMBER("p", 0, &t->shape.p, "X", 0.001, 100, "exponent of bandwidth, 2"),
+        OPTION_FLAG("no-norm", 0, &t->no_norm, "bandwidth by magnitudes as they are, tempogram's rows likewise"),
+        OPTION_INT("n-bands", 0, &t->shape.contrast.n_bands, "N", 1, 32, "octaves of contrast, 6"),
+        OPTION_NUMBER("quantile", 0, &t->shape.contrast.quantile, "X", 1e-6, 0.999999,
+                      "share of a band that is contrast's peak and valley, 0.02"),
+        OPTION_FLAG("linear", 0, &t->shape.contrast.linear, "contrast as a difference, not in dB"),
+        OPTION_INT("poly-order", 0, &t->shape.order, "N", 0, 10, "of poly, 1"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -127,25 +151,32 @@ static void separation_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "kernel", .kind = WT_OPTION_INT, .value = &o->kernel, .argument = "N", .min = 1, .max = 1 << 20, .help = "of median, 5 samples; of hpss and median_spectrogram, 31 frames"},
-        {.name = "kernel-bins", .kind = WT_OPTION_INT, .value = &o->kernel_bins, .argument = "N", .min = 1, .max = 1 << 20, .help = "of hpss, 31, of median_spectrogram, 1"},
-        {.name = "mask-power", .kind = WT_OPTION_NUMBER, .value = &o->mask_power, .argument = "X", .min = 0.001, .max = 1000, .help = "of hpss, 2"},
-        {.name = "hard-masks", .kind = WT_OPTION_FLAG, .value = &o->hard_masks, .help = "of hpss: each bin is the one's or the other's"},
-        {.name = "neighbours", .kind = WT_OPTION_INT, .value = &o->neighbours.k, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nn_filter, 2 sqrt(frames)"},
-        {.name = "apart", .kind = WT_OPTION_INT, .value = &o->neighbours.width, .argument = "N", .min = 1, .max = 1 << 20, .help = "frames between neighbours, 1"},
-        {.name = "distance", .kind = WT_OPTION_TEXT, .value = &a->distance, .argument = "NAME", .help = "of neighbours: euclidean or cosine; euclidean if left out"},
-        {.name = "aggregate", .kind = WT_OPTION_TEXT, .value = &a->aggregate, .argument = "NAME", .help = "mean or median: what a frame is of its neighbours, mean, onset strength of its bands, mean, for beats median"},
-        {.name = "mutual", .kind = WT_OPTION_FLAG, .value = &o->neighbours.symmetric, .help = "only neighbours of each other"},
-        {.name = "max-lags", .kind = WT_OPTION_INT, .value = &o->max_lags, .argument = "N", .min = 1, .max = 1 << 21, .help = "of autocorrelation, all"},
-        {.name = "harmonics", .kind = WT_OPTION_TEXT, .value = &a->harmonics, .argument = "X,...", .help = "of salience, 1,2,3,4"},
-        {.name = "weights", .kind = WT_OPTION_TEXT, .value = &a->weights, .argument = "X,...", .help = "of those, 1,0.45,0.33,0.25, or 1 each; of fir's bands, 1 each"},
-        {.name = "all-bins", .kind = WT_OPTION_FLAG, .value = &t->all_bins, .help = "salience also where no peak is"},
-        {.name = "fill-value", .kind = WT_OPTION_TEXT, .value = &a->fill_value, .argument = "X", .help = "what stands there in salience: a number or nan; 0 if left out"},
-        {.name = "ref-power", .kind = WT_OPTION_NUMBER, .value = &t->reassigned.ref_power, .argument = "X", .min = 0, .max = 1e30, .help = "bins of reassigned below it have no frequency, 1e-6; 0 = all have"},
-        {.name = "fill-nan", .kind = WT_OPTION_FLAG, .value = &t->reassigned.fill_nan, .help = "those have their bin's frequency and time, not NaN"},
-        {.name = "no-clip", .kind = WT_OPTION_FLAG, .value = &t->reassigned.no_clip, .help = "reassigned beyond half the rate and the signal's ends"},
-        {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
-        {.name = "margin-percussive", .kind = WT_OPTION_NUMBER, .value = &t->margin_percussive, .argument = "X", .min = 1, .max = 1000, .help = "of the percussive part alone, as margin"},
+        OPTION_INT("kernel", 0, &o->kernel, "N", 1, 1 << 20,
+                   "of median, 5 samples; of hpss and median_spectrogram, 31 frames"),
+        OPTION_INT("kernel-bins", 0, &o->kernel_bins, "N", 1, 1 << 20, "of hpss, 31, of median_spectrogram, 1"),
+        OPTION_NUMBER("mask-power", 0, &o->mask_power, "X", 0.001, 1000, "of hpss, 2"),
+        OPTION_FLAG("hard-masks", 0, &o->hard_masks, "of hpss: each bin is the one's or the other's"),
+        OPTION_INT("neighbours", 0, &o->neighbours.k, "N", 1, 1 << 20, "of nn_filter, 2 sqrt(frames)"),
+        OPTION_INT("apart", 0, &o->neighbours.width, "N", 1, 1 << 20, "frames between neighbours, 1"),
+        OPTION_TEXT("distance", 0, &a->distance, "NAME", "of neighbours: euclidean or cosine; euclidean if left out"),
+        OPTION_TEXT("aggregate", 0, &a->aggregate, "NAME",
+                    "mean or median: what a frame is of its neighbours, mean, onset strength of its bands, mean, for "
+                    "beats median"),
+        OPTION_FLAG("mutual", 0, &o->neighbours.symmetric, "only neighbours of each other"),
+        OPTION_INT("max-lags", 0, &o->max_lags, "N", 1, 1 << 21, "of autocorrelation, all"),
+        OPTION_TEXT("harmonics", 0, &a->harmonics, "X,...", "of salience, 1,2,3,4"),
+        OPTION_TEXT("weights", 0, &a->weights, "X,...",
+                    "of those, 1,0.45,0.33,0.25, or 1 each; of fir's bands, 1 each"),
+        OPTION_FLAG("all-bins", 0, &t->all_bins, "salience also where no peak is"),
+        OPTION_TEXT("fill-value", 0, &a->fill_value, "X",
+                    "what stands there in salience: a number or nan; 0 if left out"),
+        OPTION_NUMBER("ref-power", 0, &t->reassigned.ref_power, "X", 0, 1e30,
+                      "bins of reassigned below it have no frequency, 1e-6; 0 = all have"),
+        OPTION_FLAG("fill-nan", 0, &t->reassigned.fill_nan, "those have their bin's frequency and time, not NaN"),
+        OPTION_FLAG("no-clip", 0, &t->reassigned.no_clip, "reassigned beyond half the rate and the signal's ends"),
+        OPTION_NUMBER("margin", 0, &o->margin, "X", 1, 1000, "of hpss, 1; above it each part takes less"),
+        OPTION_NUMBER("margin-percussive", 0, &t->margin_percussive, "X", 1, 1000,
+                      "of the percussive part alone, as margin"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -156,18 +187,21 @@ static void time_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "speed", .kind = WT_OPTION_NUMBER, .value = &o->speed, .argument = "X", .min = 1.0 / 256, .max = 256, .help = "of time_stretch, 1; 2 = half as long"},
-        {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
-        {.name = "vocoder", .kind = WT_OPTION_TEXT, .value = &a->vocoder, .argument = "NAME", .help = "of both: transient, locked, librosa or wsola; transient if left out"},
-        {.name = "keep-formants", .kind = WT_OPTION_FLAG, .value = &o->keep_formants, .help = "pitch_shift leaves a voice's formants where they are"},
-        {.name = "formant-order", .kind = WT_OPTION_INT, .value = &t->shift.formant_order, .argument = "N", .min = 1, .max = 100000, .help = "its envelope rests on peaks rate / 2N apart; on the harmonics if left out"},
-        {.name = "scale", .kind = WT_OPTION_FLAG, .value = &t->shift.scale, .help = "pitch_shift keeps the energy, not the amplitude"},
-        {.name = "components", .kind = WT_OPTION_INT, .value = &o->n_components, .argument = "N", .min = 1, .max = 4096, .help = "of nmf, 8"},
-        {.name = "solver", .kind = WT_OPTION_TEXT, .value = &a->solver, .argument = "NAME", .help = "of nmf: cd, multiplicative or multiplicative_kl; cd if left out"},
-        {.name = "iterations", .kind = WT_OPTION_INT, .value = &o->n_iter, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nmf, 200, of griffin_lim and mel_to_audio, 32"},
-        {.name = "seed", .kind = WT_OPTION_INT, .value = &o->seed, .argument = "N", .min = 0, .max = 2147483647, .help = "of what these three begin with, 0"},
-        {.name = "init", .kind = WT_OPTION_TEXT, .value = &a->init, .argument = "NAME", .help = "phases that griffin_lim begins with: random or zero; random if left out"},
-        {.name = "momentum", .kind = WT_OPTION_NUMBER, .value = &a->momentum, .argument = "X", .min = 0, .max = 1, .help = "of griffin_lim, 0.99; 0 = Griffin and Lim's original"},
+        OPTION_NUMBER("speed", 0, &o->speed, "X", 1.0 / 256, 256, "of time_stretch, 1; 2 = half as long"),
+        OPTION_NUMBER("steps", 0, &o->steps, "N", -96, 96, "of pitch_shift, in semitones, up when positive"),
+        OPTION_TEXT("vocoder", 0, &a->vocoder, "NAME",
+                    "of both: transient, locked, librosa or wsola; transient if left out"),
+        OPTION_FLAG("keep-formants", 0, &o->keep_formants, "pitch_shift leaves a voice's formants where they are"),
+        OPTION_INT("formant-order", 0, &t->shift.formant_order, "N", 1, 100000,
+                   "its envelope rests on peaks rate / 2N apart; on the harmonics if left out"),
+        OPTION_FLAG("scale", 0, &t->shift.scale, "pitch_shift keeps the energy, not the amplitude"),
+        OPTION_INT("components", 0, &o->n_components, "N", 1, 4096, "of nmf, 8"),
+        OPTION_TEXT("solver", 0, &a->solver, "NAME", "of nmf: cd, multiplicative or multiplicative_kl; cd if left out"),
+        OPTION_INT("iterations", 0, &o->n_iter, "N", 1, 1 << 20, "of nmf, 200, of griffin_lim and mel_to_audio, 32"),
+        OPTION_INT("seed", 0, &o->seed, "N", 0, 2147483647, "of what these three begin with, 0"),
+        OPTION_TEXT("init", 0, &a->init, "NAME",
+                    "phases that griffin_lim begins with: random or zero; random if left out"),
+        OPTION_NUMBER("momentum", 0, &a->momentum, "X", 0, 1, "of griffin_lim, 0.99; 0 = Griffin and Lim's original"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -177,20 +211,22 @@ static void filter_options(analyze_arguments *a, option_table *table)
 {
     analyze_effect_options *e = &a->options.effect;
     const wt_option options[] = {
-        {.name = "edges", .kind = WT_OPTION_TEXT, .value = &a->edges, .argument = "HZ[,HZ]", .help = "of filter, filtfilt and fir: one, or the two of a band"},
-        {.name = "band", .kind = WT_OPTION_TEXT, .value = &a->band, .argument = "NAME", .help = "what they let through: low, high, pass or stop; low if left out"},
-        {.name = "family", .kind = WT_OPTION_TEXT, .value = &a->family, .argument = "NAME", .help = "of filter and filtfilt: butterworth, chebyshev1, chebyshev2, elliptic or bessel"},
-        {.name = "order", .kind = WT_OPTION_INT, .value = &e->order, .argument = "N", .min = 1, .max = WT_SOS_MAX_ORDER, .help = "of filter and filtfilt, 4"},
-        {.name = "ripple", .kind = WT_OPTION_NUMBER, .value = &e->ripple_db, .argument = "DB", .min = 0.001, .max = 100, .help = "of chebyshev1 and elliptic, 1"},
-        {.name = "attenuation", .kind = WT_OPTION_NUMBER, .value = &e->attenuation_db, .argument = "DB", .min = 0.001, .max = 300, .help = "of chebyshev2 and elliptic, 60"},
-        {.name = "taps", .kind = WT_OPTION_INT, .value = &e->n_taps, .argument = "N", .min = 1, .max = WT_FIR_DESIGN_MAX_TAPS, .help = "of fir, 255, of savgol, 11"},
-        {.name = "design", .kind = WT_OPTION_TEXT, .value = &a->design, .argument = "NAME", .help = "of fir: window, least_squares or equiripple; window if left out"},
-        {.name = "transition", .kind = WT_OPTION_NUMBER, .value = &e->transition_hz, .argument = "HZ", .min = 0.001, .max = 384000, .help = "between bands of the last two, 3.3 rates over taps"},
-        {.name = "polynomial", .kind = WT_OPTION_INT, .value = &e->polynomial, .argument = "N", .min = 0, .max = 20, .help = "degree of savgol's, 3"},
-        {.name = "derivative", .kind = WT_OPTION_INT, .value = &e->derivative, .argument = "N", .min = 0, .max = 20, .help = "of savgol, 0 = smooth"},
-        {.name = "spacing", .kind = WT_OPTION_NUMBER, .value = &e->spacing, .argument = "X", .min = 1e-9, .max = 1e9, .help = "of the samples to savgol's derivatives, 1"},
-        {.name = "coefficient", .kind = WT_OPTION_NUMBER, .value = &e->coefficient, .argument = "C", .min = 0.001, .max = 0.9999, .help = "of preemphasis and deemphasis, 0.97"},
-        {.name = "impulse", .kind = WT_OPTION_TEXT, .value = &e->impulse, .argument = "FILE", .help = "what convolve convolves with"},
+        OPTION_TEXT("edges", 0, &a->edges, "HZ[,HZ]", "of filter, filtfilt and fir: one, or the two of a band"),
+        OPTION_TEXT("band", 0, &a->band, "NAME", "what they let through: low, high, pass or stop; low if left out"),
+        OPTION_TEXT("family", 0, &a->family, "NAME",
+                    "of filter and filtfilt: butterworth, chebyshev1, chebyshev2, elliptic or bessel"),
+        OPTION_INT("order", 0, &e->order, "N", 1, WT_SOS_MAX_ORDER, "of filter and filtfilt, 4"),
+        OPTION_NUMBER("ripple", 0, &e->ripple_db, "DB", 0.001, 100, "of chebyshev1 and elliptic, 1"),
+        OPTION_NUMBER("attenuation", 0, &e->attenuation_db, "DB", 0.001, 300, "of chebyshev2 and elliptic, 60"),
+        OPTION_INT("taps", 0, &e->n_taps, "N", 1, WT_FIR_DESIGN_MAX_TAPS, "of fir, 255, of savgol, 11"),
+        OPTION_TEXT("design", 0, &a->design, "NAME", "of fir: window, least_squares or equiripple; window if left out"),
+        OPTION_NUMBER("transition", 0, &e->transition_hz, "HZ", 0.001, 384000,
+                      "between bands of the last two, 3.3 rates over taps"),
+        OPTION_INT("polynomial", 0, &e->polynomial, "N", 0, 20, "degree of savgol's, 3"),
+        OPTION_INT("derivative", 0, &e->derivative, "N", 0, 20, "of savgol, 0 = smooth"),
+        OPTION_NUMBER("spacing", 0, &e->spacing, "X", 1e-9, 1e9, "of the samples to savgol's derivatives, 1"),
+        OPTION_NUMBER("coefficient", 0, &e->coefficient, "C", 0.001, 0.9999, "of preemphasis and deemphasis, 0.97"),
+        OPTION_TEXT("impulse", 0, &e->impulse, "FILE", "what convolve convolves with"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -200,15 +236,17 @@ static void level_options(analyze_arguments *a, option_table *table)
 {
     analyze_effect_options *e = &a->options.effect;
     const wt_option options[] = {
-        {.name = "playback", .kind = WT_OPTION_TEXT, .value = &e->playback, .argument = "FILE", .help = "what echo_cancel takes the echo of"},
-        {.name = "tail", .kind = WT_OPTION_NUMBER, .value = &e->tail_ms, .argument = "MS", .min = 10, .max = 2000, .help = "longest echo, 256"},
-        {.name = "target", .kind = WT_OPTION_NUMBER, .value = &e->target_db, .argument = "DB", .min = -100, .max = -0.01, .help = "of normalize, -23 LUFS, RMS -20 or peak 0, of agc, -20"},
-        {.name = "by", .kind = WT_OPTION_TEXT, .value = &a->by, .argument = "NAME", .help = "what normalize measures: loudness, rms or peak; loudness if left out"},
-        {.name = "ceiling", .kind = WT_OPTION_NUMBER, .value = &e->ceiling_db, .argument = "DB", .min = -100, .max = 100, .help = "that no peak passes, by loudness or RMS, 0"},
-        {.name = "max-gain", .kind = WT_OPTION_NUMBER, .value = &e->max_gain_db, .argument = "DB", .min = 0.01, .max = 60, .help = "of agc, 24"},
-        {.name = "denoiser", .kind = WT_OPTION_TEXT, .value = &a->denoiser, .argument = "NAME", .help = "lsa, wiener or gate; lsa if left out"},
-        {.name = "noise", .kind = WT_OPTION_TEXT, .value = &a->noise, .argument = "S,S", .help = "where a file has noise alone, for denoise to learn; tracked if left out"},
-        {.name = "max-cut", .kind = WT_OPTION_NUMBER, .value = &e->max_cut_db, .argument = "DB", .min = 1, .max = 100, .help = "most that denoise turns a bin down, 30"},
+        OPTION_TEXT("playback", 0, &e->playback, "FILE", "what echo_cancel takes the echo of"),
+        OPTION_NUMBER("tail", 0, &e->tail_ms, "MS", 10, 2000, "longest echo, 256"),
+        OPTION_NUMBER("target", 0, &e->target_db, "DB", -100, -0.01,
+                      "of normalize, -23 LUFS, RMS -20 or peak 0, of agc, -20"),
+        OPTION_TEXT("by", 0, &a->by, "NAME", "what normalize measures: loudness, rms or peak; loudness if left out"),
+        OPTION_NUMBER("ceiling", 0, &e->ceiling_db, "DB", -100, 100, "that no peak passes, by loudness or RMS, 0"),
+        OPTION_NUMBER("max-gain", 0, &e->max_gain_db, "DB", 0.01, 60, "of agc, 24"),
+        OPTION_TEXT("denoiser", 0, &a->denoiser, "NAME", "lsa, wiener or gate; lsa if left out"),
+        OPTION_TEXT("noise", 0, &a->noise, "S,S",
+                    "where a file has noise alone, for denoise to learn; tracked if left out"),
+        OPTION_NUMBER("max-cut", 0, &e->max_cut_db, "DB", 1, 100, "most that denoise turns a bin down, 30"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -219,17 +257,19 @@ static void rhythm_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
-        {.name = "start-bpm", .kind = WT_OPTION_NUMBER, .value = &t->tempo.start_bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "tempo that is likeliest before anything is heard, 120"},
-        {.name = "std-bpm", .kind = WT_OPTION_NUMBER, .value = &t->tempo.std_bpm, .argument = "X", .min = 0.001, .max = 100, .help = "octaves that tempi spread about it, 1"},
-        {.name = "max-tempo", .kind = WT_OPTION_NUMBER, .value = &t->tempo.max_bpm, .argument = "BPM", .min = 1, .max = 10000, .help = "fastest of tempo, tempos and beats, 320"},
-        {.name = "ac-size", .kind = WT_OPTION_NUMBER, .value = &t->tempo.ac_size_s, .argument = "S", .min = 0.01, .max = 1000, .help = "that tempi are looked for in, 8"},
-        {.name = "tightness", .kind = WT_OPTION_NUMBER, .value = &t->beat.tightness, .argument = "X", .min = 1e-6, .max = 1e9, .help = "of beats to their tempo, 100"},
-        {.name = "no-trim", .kind = WT_OPTION_FLAG, .value = &t->beat.no_trim, .help = "keep weak beats at both ends"},
-        {.name = "tempogram-length", .kind = WT_OPTION_INT, .value = &t->tempogram_length, .argument = "N", .min = 3, .max = 65536, .help = "frames that tempograms and plp look at, 384"},
-        {.name = "tempo-min", .kind = WT_OPTION_NUMBER, .value = &t->plp.min_bpm, .argument = "BPM", .min = 1e-3, .max = 10000, .help = "slowest pulse of plp, 30"},
-        {.name = "tempo-max", .kind = WT_OPTION_NUMBER, .value = &t->plp.max_bpm, .argument = "BPM", .min = 1e-3, .max = 10000, .help = "its fastest, 300"},
-        {.name = "fine", .kind = WT_OPTION_FLAG, .value = &o->fine, .help = "tempi between the lags of frames, to 0.1 BPM"},
+        OPTION_NUMBER("bpm", 0, &o->bpm, "BPM", 1, 1000, "known tempo of the beats"),
+        OPTION_NUMBER("start-bpm", 0, &t->tempo.start_bpm, "BPM", 1, 1000,
+                      "tempo that is likeliest before anything is heard, 120"),
+        OPTION_NUMBER("std-bpm", 0, &t->tempo.std_bpm, "X", 0.001, 100, "octaves that tempi spread about it, 1"),
+        OPTION_NUMBER("max-tempo", 0, &t->tempo.max_bpm, "BPM", 1, 10000, "fastest of tempo, tempos and beats, 320"),
+        OPTION_NUMBER("ac-size", 0, &t->tempo.ac_size_s, "S", 0.01, 1000, "that tempi are looked for in, 8"),
+        OPTION_NUMBER("tightness", 0, &t->beat.tightness, "X", 1e-6, 1e9, "of beats to their tempo, 100"),
+        OPTION_FLAG("no-trim", 0, &t->beat.no_trim, "keep weak beats at both ends"),
+        OPTION_INT("tempogram-length", 0, &t->tempogram_length, "N", 3, 65536,
+                   "frames that tempograms and plp look at, 384"),
+        OPTION_NUMBER("tempo-min", 0, &t->plp.min_bpm, "BPM", 1e-3, 10000, "slowest pulse of plp, 30"),
+        OPTION_NUMBER("tempo-max", 0, &t->plp.max_bpm, "BPM", 1e-3, 10000, "its fastest, 300"),
+        OPTION_FLAG("fine", 0, &o->fine, "tempi between the lags of frames, to 0.1 BPM"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -240,22 +280,27 @@ static void voice_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "calibrated", .kind = WT_OPTION_FLAG, .value = &o->calibrated, .help = "pyin: voiced only where the frame's middle repeats"},
-        {.name = "trough-threshold", .kind = WT_OPTION_NUMBER, .value = &t->yin.trough_threshold, .argument = "X", .min = 1e-9, .max = 10, .help = "of yin, 0.1"},
-        {.name = "n-thresholds", .kind = WT_OPTION_INT, .value = &t->pyin.n_thresholds, .argument = "N", .min = 1, .max = 10000, .help = "of pyin, 100"},
-        {.name = "beta-parameters", .kind = WT_OPTION_TEXT, .value = &a->beta, .argument = "A,B", .help = "of the prior of these, 2,18"},
-        {.name = "boltzmann-parameter", .kind = WT_OPTION_NUMBER, .value = &t->pyin.boltzmann, .argument = "X", .min = 1e-6, .max = 1000, .help = "of the prior of pyin's troughs, 2"},
-        {.name = "max-transition-rate", .kind = WT_OPTION_NUMBER, .value = &t->pyin.max_transition_rate, .argument = "X", .min = 1e-3, .max = 1e6, .help = "octaves a second of pyin, 35.92"},
-        {.name = "switch-prob", .kind = WT_OPTION_NUMBER, .value = &t->pyin.switch_prob, .argument = "X", .min = 1e-12, .max = 1, .help = "of voiced to unvoiced and back, 0.01"},
-        {.name = "no-trough-prob", .kind = WT_OPTION_NUMBER, .value = &t->pyin.no_trough_prob, .argument = "X", .min = 1e-12, .max = 1, .help = "of the lowest trough when none is below the threshold, 0.01"},
-        {.name = "keep-unvoiced", .kind = WT_OPTION_FLAG, .value = &t->pyin.keep_unvoiced, .help = "f0 of unvoiced frames too, not NaN"},
-        {.name = "vad-enter", .kind = WT_OPTION_NUMBER, .value = &t->vad.enter_db, .argument = "DB", .min = 0.1, .max = 60, .help = "above the floor speech begins, 8"},
-        {.name = "vad-leave", .kind = WT_OPTION_NUMBER, .value = &t->vad.leave_db, .argument = "DB", .min = 0.1, .max = 60, .help = "above it speech goes on, 4"},
-        {.name = "vad-min", .kind = WT_OPTION_NUMBER, .value = &t->vad.min_db, .argument = "DB", .min = -200, .max = -0.01, .help = "what is quieter is never speech, -60"},
-        {.name = "hangover", .kind = WT_OPTION_NUMBER, .value = &t->vad.hangover_ms, .argument = "MS", .min = 0.001, .max = 10000, .help = "that speech goes on after it, 200"},
-        {.name = "dual-mono", .kind = WT_OPTION_FLAG, .value = &t->loudness.dual_mono, .help = "loudness of one channel that two loudspeakers play"},
-        {.name = "no-true-peak", .kind = WT_OPTION_FLAG, .value = &t->loudness.no_true_peak, .help = "loudness by samples alone: the true peak is theirs"},
-        {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 1000, .help = "below the loudest, of trim and split, 60: what is silent; of logmel, mfcc and spectrogram_db, 80: the least"},
+        OPTION_FLAG("calibrated", 0, &o->calibrated, "pyin: voiced only where the frame's middle repeats"),
+        OPTION_NUMBER("trough-threshold", 0, &t->yin.trough_threshold, "X", 1e-9, 10, "of yin, 0.1"),
+        OPTION_INT("n-thresholds", 0, &t->pyin.n_thresholds, "N", 1, 10000, "of pyin, 100"),
+        OPTION_TEXT("beta-parameters", 0, &a->beta, "A,B", "of the prior of these, 2,18"),
+        OPTION_NUMBER("boltzmann-parameter", 0, &t->pyin.boltzmann, "X", 1e-6, 1000,
+                      "of the prior of pyin's troughs, 2"),
+        OPTION_NUMBER("max-transition-rate", 0, &t->pyin.max_transition_rate, "X", 1e-3, 1e6,
+                      "octaves a second of pyin, 35.92"),
+        OPTION_NUMBER("switch-prob", 0, &t->pyin.switch_prob, "X", 1e-12, 1, "of voiced to unvoiced and back, 0.01"),
+        OPTION_NUMBER("no-trough-prob", 0, &t->pyin.no_trough_prob, "X", 1e-12, 1,
+                      "of the lowest trough when none is below the threshold, 0.01"),
+        OPTION_FLAG("keep-unvoiced", 0, &t->pyin.keep_unvoiced, "f0 of unvoiced frames too, not NaN"),
+        OPTION_NUMBER("vad-enter", 0, &t->vad.enter_db, "DB", 0.1, 60, "above the floor speech begins, 8"),
+        OPTION_NUMBER("vad-leave", 0, &t->vad.leave_db, "DB", 0.1, 60, "above it speech goes on, 4"),
+        OPTION_NUMBER("vad-min", 0, &t->vad.min_db, "DB", -200, -0.01, "what is quieter is never speech, -60"),
+        OPTION_NUMBER("hangover", 0, &t->vad.hangover_ms, "MS", 0.001, 10000, "that speech goes on after it, 200"),
+        OPTION_FLAG("dual-mono", 0, &t->loudness.dual_mono, "loudness of one channel that two loudspeakers play"),
+        OPTION_FLAG("no-true-peak", 0, &t->loudness.no_true_peak, "loudness by samples alone: the true peak is theirs"),
+        OPTION_NUMBER("top-db", 0, &o->top_db, "DB", 0.1, 1000,
+                      "below the loudest, of trim and split, 60: what is silent; of logmel, mfcc and spectrogram_db, "
+                      "80: the least"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -266,17 +311,19 @@ static void onset_options(analyze_arguments *a, option_table *table)
     analyze_options *o = &a->options;
     analyze_settings *t = &a->options.ops;
     const wt_option options[] = {
-        {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},
-        {.name = "lag", .kind = WT_OPTION_INT, .value = &t->onset.lag, .argument = "N", .min = 1, .max = 10000, .help = "frames that onset strength compares over, 1"},
-        {.name = "max-size", .kind = WT_OPTION_INT, .value = &t->onset.max_size, .argument = "N", .min = 1, .max = 10000, .help = "bands whose largest onset strength compares with (3 = SuperFlux), and pcen divides by, 1"},
-        {.name = "detrend", .kind = WT_OPTION_FLAG, .value = &t->onset.detrend, .help = "onset strength without its slow part"},
-        {.name = "pre-max", .kind = WT_OPTION_INT, .value = &t->peaks.pre_max, .argument = "N", .min = 0, .max = 100000, .help = "frames before an onset that are lower, 30 ms"},
-        {.name = "post-max", .kind = WT_OPTION_INT, .value = &t->peaks.post_max, .argument = "N", .min = 1, .max = 100000, .help = "from it on, with it, 1"},
-        {.name = "pre-avg", .kind = WT_OPTION_INT, .value = &t->peaks.pre_avg, .argument = "N", .min = 0, .max = 100000, .help = "frames before an onset whose mean it is above, 100 ms"},
-        {.name = "post-avg", .kind = WT_OPTION_INT, .value = &t->peaks.post_avg, .argument = "N", .min = 1, .max = 100000, .help = "from it on, with it, 100 ms and 1"},
-        {.name = "wait", .kind = WT_OPTION_INT, .value = &t->peaks.wait, .argument = "N", .min = 0, .max = 100000, .help = "frames without another onset, 30 ms"},
-        {.name = "delta", .kind = WT_OPTION_NUMBER, .value = &t->peaks.delta, .argument = "X", .min = 0, .max = 1e9, .help = "that it is above the mean, 0.07"},
-        {.name = "no-normalize", .kind = WT_OPTION_FLAG, .value = &t->no_normalize, .help = "onsets of the strength as it is, not scaled to 0 .. 1"},
+        OPTION_FLAG("backtrack", 0, &o->backtrack, "move onsets back to the quiet before them"),
+        OPTION_INT("lag", 0, &t->onset.lag, "N", 1, 10000, "frames that onset strength compares over, 1"),
+        OPTION_INT("max-size", 0, &t->onset.max_size, "N", 1, 10000,
+                   "bands whose largest onset strength compares with (3 = SuperFlux), and pcen divides by, 1"),
+        OPTION_FLAG("detrend", 0, &t->onset.detrend, "onset strength without its slow part"),
+        OPTION_INT("pre-max", 0, &t->peaks.pre_max, "N", 0, 100000, "frames before an onset that are lower, 30 ms"),
+        OPTION_INT("post-max", 0, &t->peaks.post_max, "N", 1, 100000, "from it on, with it, 1"),
+        OPTION_INT("pre-avg", 0, &t->peaks.pre_avg, "N", 0, 100000,
+                   "frames before an onset whose mean it is above, 100 ms"),
+        OPTION_INT("post-avg", 0, &t->peaks.post_avg, "N", 1, 100000, "from it on, with it, 100 ms and 1"),
+        OPTION_INT("wait", 0, &t->peaks.wait, "N", 0, 100000, "frames without another onset, 30 ms"),
+        OPTION_NUMBER("delta", 0, &t->peaks.delta, "X", 0, 1e9, "that it is above the mean, 0.07"),
+        OPTION_FLAG("no-normalize", 0, &t->no_normalize, "onsets of the strength as it is, not scaled to 0 .. 1"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
@@ -286,18 +333,19 @@ static void run_options(analyze_arguments *a, option_table *table)
 {
     analyze_options *o = &a->options;
     const wt_option options[] = {
-        {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
-        {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
-        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out, with a GPU 16 at most"},
-        {.name = "tile", .kind = WT_OPTION_INT, .value = &o->tile, .argument = "SAMPLES", .min = 1, .max = 1 << 24, .help = "samples worked on at once where features allow it, 4194304"},
-        {.name = "backend", .kind = WT_OPTION_TEXT, .value = &a->backend, .argument = "WHICH", .help = "auto, cuda or cpu"},
-        {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a->resume, .help = "skip files whose output is there and not older"},
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &a->json, .help = "a summary as JSON on standard output"},
-        {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a->quiet, .help = "only errors"},
+        OPTION_INT("width", 0, &o->width, "PIXELS", 600, 32768, "of pictures, 1600"),
+        OPTION_INT("height", 0, &o->height, "PIXELS", 200, 4000, "of each panel of a picture, 420"),
+        OPTION_INT("jobs", 'j', &o->n_jobs, "N", 1, 1024,
+                   "worker threads; one per processor if left out, with a GPU 16 at most"),
+        OPTION_INT("tile", 0, &o->tile, "SAMPLES", 1, 1 << 24,
+                   "samples worked on at once where features allow it, 4194304"),
+        OPTION_TEXT("backend", 0, &a->backend, "WHICH", "auto, cuda or cpu"),
+        OPTION_FLAG("resume", 0, &a->resume, "skip files whose output is there and not older"),
+        OPTION_FLAG("json", 0, &a->json, "a summary as JSON on standard output"),
+        OPTION_FLAG("quiet", 'q', &a->quiet, "only errors"),
     };
     put(table, options, (int)(sizeof options / sizeof *options));
 }
-// clang-format on
 
 int analyze_options_table(analyze_arguments *a, const wt_option **table)
 {
@@ -326,19 +374,6 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
 
 // ---- words
 
-/// Which of the names, NULL behind the last, `text` is; NULL text: the first.
-static wt_status choose(const char *option, const char *text, const char *const *names, int *which)
-{
-    char wanted[160] = "";
-    for (*which = 0; names[*which]; ++*which)
-        if (!text || !strcmp(text, names[*which])) return WT_OK;
-    for (int k = 0; names[k]; k++) {
-        const size_t at = strlen(wanted);
-        snprintf(wanted + at, sizeof wanted - at, "%s%s", k == 0 ? "" : names[k + 1] ? ", " : " or ", names[k]);
-    }
-    return wt_fail(WT_ERR_BAD_ARG, "--%s \"%s\", want %s", option, text, wanted);
-}
-
 /// Numbers from 0 on, or fractions as 9/8, up to `most` of them into `values`.
 static wt_status read_numbers(const char *option, const char *text, const char *want, double *values, int most, int *n)
 {
@@ -357,7 +392,7 @@ static wt_status read_numbers(const char *option, const char *text, const char *
         if (!*end) return WT_OK;
         if (*end != ',') break;
     }
-    return wt_fail(WT_ERR_BAD_ARG, "--%s \"%s\", want %s", option, text, want);
+    return wt_fail(WT_ERR_BAD_ARG, "--%s is \"%s\", want %s", option, text, want);
 }
 
 static wt_status choose_noise(const char *text, double noise_s[2])
@@ -366,73 +401,40 @@ static wt_status choose_noise(const char *text, double noise_s[2])
     if (!text) return WT_OK;
     wt_status status = read_numbers("noise", text, "a begin and an end in seconds, as 0,0.5", noise_s, 2, &n);
     if (!status && (n < 2 || !(noise_s[1] > noise_s[0])))
-        status = wt_fail(WT_ERR_BAD_ARG, "--noise \"%s\", want a begin and an end in seconds, as 0,0.5", text);
+        status = wt_fail(WT_ERR_BAD_ARG, "--noise is \"%s\", want a begin and an end in seconds, as 0,0.5", text);
     return status;
 }
 
 /// What is left out is the first of its type.
 static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
 {
-    static const char *const vocoders[] = {"transient", "locked", "librosa", "wsola", NULL};
-    static const char *const qualities[] = {"best", "fast", "soxr_hq", "polyphase", NULL};
-    static const char *const families[] = {"butterworth", "chebyshev1", "chebyshev2", "elliptic", "bessel", NULL};
-    static const char *const bands[] = {"low", "high", "pass", "stop", NULL};
-    static const char *const designs[] = {"window", "least_squares", "equiripple", NULL};
-    static const char *const levels[] = {"loudness", "rms", "peak", NULL};
-    static const char *const denoisers[] = {"lsa", "wiener", "gate", NULL};
-    static const char *const distances[] = {"euclidean", "cosine", NULL}, *const aggregates[] = {"mean", "median", NULL};
-    static const char *const windows[] = {"hann",     "hamming",  "blackman",    "blackman_harris", "kaiser",
-                                          "gaussian", "flat_top", "rectangular", NULL};
-    static const char *const paddings[] = {"zero", "reflect", "symmetric", "edge", "ramp", NULL};
-    static const char *const norms[] = {"slaney", "none", "1", "2", "inf", NULL};
-    static const char *const solvers[] = {"cd", "multiplicative", "multiplicative_kl", NULL};
-    static const char *const dct_norms[] = {"ortho", "none", NULL}, *const modes[] = {"full", "hybrid", NULL};
-    static const char *const delta_modes[] = {"interp", "nearest", "mirror", "constant", NULL};
-    static const char *const filter_norms[] = {"1", "2", "inf", "none", NULL};
-    static const char *const frame_norms[] = {"inf", "1", "2", "none", NULL}, *const inits[] = {"random", "zero", NULL};
-    int vocoder, quality, family, band, design, by, denoiser, distance, aggregate, window, padding, norm, solver,
-        dct_norm, mode, delta_mode, filter_norm, frame_norm, init;
-    const struct {
-        const char *option, *text;
-        const char *const *names;
-        int *which;
-    } words[] = {
-        {"vocoder", a->vocoder, vocoders, &vocoder},      {"quality", a->quality, qualities, &quality},
-        {"family", a->family, families, &family},         {"band", a->band, bands, &band},
-        {"design", a->design, designs, &design},          {"by", a->by, levels, &by},
-        {"denoiser", a->denoiser, denoisers, &denoiser},  {"distance", a->distance, distances, &distance},
-        {"aggregate", a->aggregate, aggregates, &aggregate}, {"window", a->window, windows, &window},
-        {"padding", a->padding, paddings, &padding},      {"mel-norm", a->mel_norm, norms, &norm},
-        {"solver", a->solver, solvers, &solver},          {"dct-norm", a->dct_norm, dct_norms, &dct_norm},
-        {"delta-mode", a->delta_mode, delta_modes, &delta_mode}, {"cqt-mode", a->cqt_mode, modes, &mode},
-        {"filter-norm", a->filter_norm, filter_norms, &filter_norm}, {"norm", a->norm, frame_norms, &frame_norm},
-        {"init", a->init, inits, &init},
-    };
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        wt_status status = choose(words[k].option, words[k].text, words[k].names, words[k].which);
-        if (status) return status;
-    }
-    o->vocoder = (wt_stretch_mode)vocoder;
-    o->effect.quality = (wt_resample_quality)quality;
-    o->effect.family = (wt_filter_family)family;
-    o->effect.band = (wt_filter_band)band;
-    o->effect.design = (analyze_fir_design)design;
-    o->effect.by = (wt_normalize_kind)by;
-    o->effect.denoiser = (wt_denoise_mode)denoiser;
-    o->neighbours.cosine = distance, o->neighbours.median = aggregate;
-    o->window.kind = (wt_window_kind)window;
-    o->padding = (wt_stft_pad)padding;
-    o->mel_norm = (wt_mel_norm)norm;
-    o->solver = (wt_nmf_solver)solver;
+    static const char *const windows = "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular";
+    analyze_effect_options *e = &o->effect;
     analyze_settings *t = &o->ops;
-    t->aggregate = !a->aggregate ? ANALYZE_AGGREGATE_OWN
-                   : aggregate   ? ANALYZE_AGGREGATE_MEDIAN
-                                 : ANALYZE_AGGREGATE_MEAN;
-    t->no_dct_norm = dct_norm, t->delta.mode = (wt_delta_mode)delta_mode;
-    t->cqt.norm = (wt_cqt_norm)filter_norm, t->by_hybrid = mode;
-    t->chroma.norm = (wt_chroma_norm)frame_norm, t->has_norm = a->norm;
-    t->phases.zero_phase = init;
-    return WT_OK;
+    wt_status status = WT_OK;
+    o->vocoder = wt_options_word("vocoder", a->vocoder, "transient locked librosa wsola", &status);
+    e->quality = wt_options_word("quality", a->quality, "best fast soxr_hq polyphase", &status);
+    e->family = wt_options_word("family", a->family, "butterworth chebyshev1 chebyshev2 elliptic bessel", &status);
+    e->band = wt_options_word("band", a->band, "low high pass stop", &status);
+    e->design = wt_options_word("design", a->design, "window least_squares equiripple", &status);
+    e->by = wt_options_word("by", a->by, "loudness rms peak", &status);
+    e->denoiser = wt_options_word("denoiser", a->denoiser, "lsa wiener gate", &status);
+    o->neighbours.cosine = wt_options_word("distance", a->distance, "euclidean cosine", &status);
+    o->neighbours.median = wt_options_word("aggregate", a->aggregate, "mean median", &status);
+    o->window.kind = wt_options_word("window", a->window, windows, &status);
+    o->padding = wt_options_word("padding", a->padding, "zero reflect symmetric edge ramp", &status);
+    o->mel_norm = wt_options_word("mel-norm", a->mel_norm, "slaney none 1 2 inf", &status);
+    o->solver = wt_options_word("solver", a->solver, "cd multiplicative multiplicative_kl", &status);
+    t->no_dct_norm = wt_options_word("dct-norm", a->dct_norm, "ortho none", &status);
+    t->delta.mode = wt_options_word("delta-mode", a->delta_mode, "interp nearest mirror constant", &status);
+    t->by_hybrid = wt_options_word("cqt-mode", a->cqt_mode, "full hybrid", &status);
+    t->cqt.norm = wt_options_word("filter-norm", a->filter_norm, "1 2 inf none", &status);
+    t->chroma.norm = wt_options_word("norm", a->norm, "inf 1 2 none", &status), t->has_norm = a->norm;
+    t->phases.zero_phase = wt_options_word("init", a->init, "random zero", &status);
+    t->aggregate = !a->aggregate          ? ANALYZE_AGGREGATE_OWN
+                   : o->neighbours.median ? ANALYZE_AGGREGATE_MEDIAN
+                                          : ANALYZE_AGGREGATE_MEAN;
+    return status;
 }
 
 // ---- lists, and numbers of which 0 is one
@@ -453,7 +455,7 @@ static wt_status choose_ref(const char *text, wt_db_config *db)
     } else if (text) {
         db->ref = strtod(text, &end);
         if (end == text || *end || !(db->ref >= 1e-30 && db->ref <= 1e30))
-            return wt_fail(WT_ERR_BAD_ARG, "--ref \"%s\", want a power in 1e-30..1e30, or max", text);
+            return wt_fail(WT_ERR_BAD_ARG, "--ref is \"%s\", want a power in 1e-30..1e30, or max", text);
     }
     return WT_OK;
 }
@@ -465,7 +467,7 @@ static wt_status choose_fill(const char *text, double *fill)
     *fill = strtod(text, &end);
     return end > text && !*end && !isinf(*fill)
                ? WT_OK
-               : wt_fail(WT_ERR_BAD_ARG, "--fill-value \"%s\", want a number or nan", text);
+               : wt_fail(WT_ERR_BAD_ARG, "--fill-value is \"%s\", want a number or nan", text);
 }
 
 /// Sections of an octave are as many as ratios.
@@ -476,7 +478,7 @@ static wt_status choose_intervals(const char *text, const analyze_options *o, an
     wt_status status = read_numbers("intervals", text, want, t->intervals, ANALYZE_MAX_LIST, &t->n_intervals);
     for (int k = 0; k < t->n_intervals && !status; k++)
         if (!(t->intervals[k] >= 1 && t->intervals[k] < 2 && (k == 0 || t->intervals[k] > t->intervals[k - 1])))
-            status = wt_fail(WT_ERR_BAD_ARG, "--intervals \"%s\", want %s", text, want);
+            status = wt_fail(WT_ERR_BAD_ARG, "--intervals is \"%s\", want %s", text, want);
     if (!status && o->bins_per_octave && o->bins_per_octave != t->n_intervals)
         status = wt_fail(WT_ERR_BAD_ARG, "--intervals are %d, want --bins-per-octave %d of them", t->n_intervals,
                          o->bins_per_octave);
@@ -492,7 +494,7 @@ static wt_status choose_harmonics(const analyze_arguments *a, const analyze_opti
                               ANALYZE_MAX_LIST, &t->n_harmonics);
     for (int k = 0; k < t->n_harmonics && !status; k++)
         if (!(t->harmonics[k] > 0))
-            status = wt_fail(WT_ERR_BAD_ARG, "--harmonics \"%s\", want multiples above 0", a->harmonics);
+            status = wt_fail(WT_ERR_BAD_ARG, "--harmonics is \"%s\", want multiples above 0", a->harmonics);
     if (!status && a->weights)
         status = read_numbers("weights", a->weights, "up to 64 numbers from 0 on, as 1,0.5", t->weights,
                               ANALYZE_MAX_LIST, &t->n_weights);
@@ -514,7 +516,7 @@ static wt_status choose_beta(const char *text, wt_pyin_config *pyin)
     if (!text) return WT_OK;
     wt_status status = read_numbers("beta-parameters", text, want, ab, 2, &n);
     if (!status && (n < 2 || !(ab[0] > 0 && ab[1] > 0)))
-        status = wt_fail(WT_ERR_BAD_ARG, "--beta-parameters \"%s\", want %s", text, want);
+        status = wt_fail(WT_ERR_BAD_ARG, "--beta-parameters is \"%s\", want %s", text, want);
     if (!status) pyin->beta_a = ab[0], pyin->beta_b = ab[1];
     return status;
 }
@@ -523,12 +525,18 @@ static wt_status choose_beta(const char *text, wt_pyin_config *pyin)
 static wt_status choose_fir_window(const analyze_arguments *a, analyze_options *o)
 {
     static const int of_fir[] = {
-        [WT_WINDOW_HANN] = WT_FIR_HANN,     [WT_WINDOW_HAMMING] = WT_FIR_HAMMING, [WT_WINDOW_BLACKMAN] = WT_FIR_BLACKMAN,
-        [WT_WINDOW_BLACKMAN_HARRIS] = -1,   [WT_WINDOW_KAISER] = WT_FIR_KAISER,   [WT_WINDOW_GAUSSIAN] = -1,
-        [WT_WINDOW_FLAT_TOP] = -1,          [WT_WINDOW_RECTANGULAR] = WT_FIR_RECTANGULAR,
+        [WT_WINDOW_HANN] = WT_FIR_HANN,
+        [WT_WINDOW_HAMMING] = WT_FIR_HAMMING,
+        [WT_WINDOW_BLACKMAN] = WT_FIR_BLACKMAN,
+        [WT_WINDOW_BLACKMAN_HARRIS] = -1,
+        [WT_WINDOW_KAISER] = WT_FIR_KAISER,
+        [WT_WINDOW_GAUSSIAN] = -1,
+        [WT_WINDOW_FLAT_TOP] = -1,
+        [WT_WINDOW_RECTANGULAR] = WT_FIR_RECTANGULAR,
     };
     const int window = a->window ? of_fir[o->window.kind] : WT_FIR_HAMMING;
-    if (window >= 0) o->effect.fir_window = (wt_fir_window_kind)window;
+    if (window >= 0)
+        o->effect.fir_window = (wt_fir_window_kind)window;
     else if (is_wanted(o, "fir"))
         return wt_fail(WT_ERR_BAD_ARG, "--window %s, fir wants hamming, hann, blackman, kaiser or rectangular",
                        a->window);
@@ -558,10 +566,10 @@ static wt_status check_window(const wt_window_config *window)
 {
     const bool wanted = window->kind == WT_WINDOW_KAISER || window->kind == WT_WINDOW_GAUSSIAN;
     if (wanted == (window->parameter > 0)) return WT_OK;
-    return wanted ? wt_fail(WT_ERR_BAD_ARG, "--window %s wants --window-parameter X",
-                            window->kind == WT_WINDOW_KAISER ? "kaiser" : "gaussian")
-                  : wt_fail(WT_ERR_BAD_ARG, "--window-parameter %g is of --window kaiser or gaussian",
-                            window->parameter);
+    return wanted
+               ? wt_fail(WT_ERR_BAD_ARG, "--window %s wants --window-parameter X",
+                         window->kind == WT_WINDOW_KAISER ? "kaiser" : "gaussian")
+               : wt_fail(WT_ERR_BAD_ARG, "--window-parameter %g is of --window kaiser or gaussian", window->parameter);
 }
 
 /// 0 is left out to the ops; who says it means it.
@@ -580,8 +588,8 @@ wt_status analyze_options_choose(analyze_arguments *a)
     wt_status status = choose_words(a, &a->options);
     if (!status) status = check_window(&a->options.window);
     if (!status && a->edges)
-        status = read_numbers("edges", a->edges, "one frequency in Hz, or two as 300,3400", e->edges_hz, 2,
-                              &e->n_edges);
+        status =
+            read_numbers("edges", a->edges, "one frequency in Hz, or two as 300,3400", e->edges_hz, 2, &e->n_edges);
     if (!status) status = choose_noise(a->noise, e->noise_s);
     if (!status) status = choose_numbers(a, &a->options);
     return status ? status : choose_fmin(a, &a->options);

@@ -58,8 +58,6 @@ wt_status analyze_source_open(const analyze_options *options, const char *path, 
     return status;
 }
 
-int64_t analyze_source_length(const analyze_source *s) { return s->n; }
-
 int analyze_source_channels(const analyze_source *s) { return s->channels; }
 
 int analyze_source_rate_hz(const analyze_source *s) { return s->rate_hz; }

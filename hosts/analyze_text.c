@@ -1,7 +1,6 @@
 #include "analyze_write.h"
 
 #include <math.h>
-#include <string.h>
 
 static double frame_s(const analyze_report *report, double frame)
 {

@@ -29,7 +29,6 @@ WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, analyze_pl
 typedef struct analyze_source analyze_source;
 WT_CHECKED wt_status analyze_source_open(const analyze_options *options, const char *path, analyze_source **source);
 void analyze_source_close(analyze_source *source); ///< NULL is allowed.
-int64_t analyze_source_length(const analyze_source *source);   ///< samples in all as the file says; -1: it does not
 int analyze_source_channels(const analyze_source *source);
 int analyze_source_rate_hz(const analyze_source *source);
 wt_audio_info analyze_source_info(const analyze_source *source); ///< of the file, as far as it is read

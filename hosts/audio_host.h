@@ -43,7 +43,8 @@ typedef struct audio_host_config {
     int out_channels;                   ///< 0 = as the input
     const char *in_prefix, *out_prefix; ///< of port names; NULL = "in", "out"
     double rate_hz;                     ///< wanted; 0 = the device's
-    int block_frames;                   ///< wanted; 0 = the host's
+    int block_frames;                   ///< wanted; 0 = the server's, of PortAudio 64
+    bool no_adapter;                    ///< PortAudio: blocks as the device cuts them, block_frames says nothing
     double latency_ms;                  ///< PortAudio: suggested; 0 = the device's low latency
     bool midi;                          ///< JACK: a MIDI input port
     live_processor processor;           ///< of the callback's thread; {0} = wherever the system puts it

@@ -374,12 +374,12 @@ int cmd_chat(int argc, char **argv)
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&c.o),
-        {"live", 0, WT_OPTION_TEXT, &c.preset, "PRESET", "play through a preset meanwhile, in this process", 0, 0},
-        {"jack", 0, WT_OPTION_FLAG, &c.jack, NULL, "as a JACK client, with --live", 0, 0},
-        {"system", 0, WT_OPTION_TEXT, &c.system, "TEXT", "the system's message", 0, 0},
-        {"template", 0, WT_OPTION_TEXT, &c.template_path, "FILE", "a chat template, instead of the model's", 0, 0},
-        {"thinking", 0, WT_OPTION_TEXT, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)", 0, 0},
-        {"no-thinking", 0, WT_OPTION_FLAG, &c.no_thinking, NULL, "ask the template for none (enable_thinking)", 0, 0},
+        OPTION_TEXT("live", 0, &c.preset, "PRESET", "play through a preset meanwhile, in this process"),
+        OPTION_FLAG("jack", 0, &c.jack, "as a JACK client, with --live"),
+        OPTION_TEXT("system", 0, &c.system, "TEXT", "the system's message"),
+        OPTION_TEXT("template", 0, &c.template_path, "FILE", "a chat template, instead of the model's"),
+        OPTION_TEXT("thinking", 0, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)"),
+        OPTION_FLAG("no-thinking", 0, &c.no_thinking, "ask the template for none (enable_thinking)"),
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);

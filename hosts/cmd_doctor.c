@@ -56,9 +56,9 @@ int cmd_doctor(int argc, char **argv)
     double seconds = 2;
     static doctor_report report;
     const wt_option options[] = {
-        {"json", 'j', WT_OPTION_FLAG, &json, NULL, "one JSON object on stdout", 0, 0},
-        {"seconds", 's', WT_OPTION_NUMBER, &seconds, "S", "length of each measurement, 2", 0.01, 3600},
-        {"awake", 0, WT_OPTION_FLAG, &awake, NULL, "measure while no processor may sleep, as live --awake", 0, 0},
+        OPTION_FLAG("json", 'j', &json, "one JSON object on stdout"),
+        OPTION_NUMBER("seconds", 's', &seconds, "S", 0.01, 3600, "length of each measurement, 2"),
+        OPTION_FLAG("awake", 0, &awake, "measure while no processor may sleep, as live --awake"),
     };
     const int n_options = (int)(sizeof options / sizeof *options);
     wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);

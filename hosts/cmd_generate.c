@@ -192,14 +192,14 @@ int cmd_generate(int argc, char **argv)
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&g.o),
-        {"prompt", 'p', WT_OPTION_TEXT, &g.prompt, "TEXT", "what the answer continues", 0, 0},
-        {"ids", 0, WT_OPTION_TEXT, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too", 0, 0},
-        {"split-thinking", 0, WT_OPTION_FLAG, &g.split_thinking, NULL, "leave out what is between <think> tags", 0, 0},
-        {"lines", 0, WT_OPTION_INT, &g.n_lines, "N",
-         "each line of standard input is a prompt, N at a time; JSON lines as they end", 1, MOST_LINES},
-        {"logprobs", 0, WT_OPTION_INT, &g.n_top, "N", "of the N most probable tokens each time, in the JSON", 1,
-         WT_LLM_MOST_TOP},
-        {"json", 0, WT_OPTION_FLAG, &g.json, NULL, "one JSON object: text, tokens, logprobs, timings", 0, 0},
+        OPTION_TEXT("prompt", 'p', &g.prompt, "TEXT", "what the answer continues"),
+        OPTION_TEXT("ids", 0, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too"),
+        OPTION_FLAG("split-thinking", 0, &g.split_thinking, "leave out what is between <think> tags"),
+        OPTION_INT("lines", 0, &g.n_lines, "N", 1, MOST_LINES,
+                   "each line of standard input is a prompt, N at a time; JSON lines as they end"),
+        OPTION_INT("logprobs", 0, &g.n_top, "N", 1, WT_LLM_MOST_TOP,
+                   "of the N most probable tokens each time, in the JSON"),
+        OPTION_FLAG("json", 0, &g.json, "one JSON object: text, tokens, logprobs, timings"),
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);

@@ -210,7 +210,7 @@ int cmd_kernels(int argc, char **argv)
     bool help;
     int verb = 0;
     const wt_option options[] = {
-        {"arch", 'a', WT_OPTION_TEXT, &r.architectures, "80,90,...", "architectures (warm, pack)", 0, 0},
+        OPTION_TEXT("arch", 'a', &r.architectures, "80,90,...", "architectures (warm, pack)"),
         {.name = "json", .value = &r.json, .help = "machine-readable output on stdout"},
     };
     wt_status status = wt_options_parse(options, 2, &argc, argv, &help);

@@ -68,26 +68,11 @@ static wt_status choose_host(arguments *a)
                    name ? name : "audio host");
 }
 
-static wt_status choose(const char *option, const char *given, const char *const *names, int n, int *chosen)
-{
-    for (int k = 0; k < n && given; k++)
-        if (!strcmp(given, names[k])) {
-            *chosen = k;
-            return WT_OK;
-        }
-    if (!given) return WT_OK;
-    return wt_fail(WT_ERR_BAD_ARG, "--%s is '%s', want %s, %s%s%s", option, given, names[0], names[1],
-                   n > 2 ? " or " : "", n > 2 ? names[2] : "");
-}
-
 static wt_status choose_names(arguments *a)
 {
-    static const char *const paths[] = {"auto", "resident", "graph"}, *const modes[] = {"immediate", "pipelined"};
-    int path = WT_LIVE_AUTO, mode = WT_LIVE_IMMEDIATE;
-    wt_status status = choose("gpu-path", a->path, paths, 3, &path);
-    if (!status) status = choose("mode", a->mode, modes, 2, &mode);
-    a->session.path = (wt_live_path)path;
-    a->session.mode = (wt_live_mode)mode;
+    wt_status status = WT_OK;
+    a->session.path = wt_options_word("gpu-path", a->path, "auto resident graph", &status);
+    a->session.mode = wt_options_word("mode", a->mode, "immediate pipelined", &status);
     return status;
 }
 
@@ -98,6 +83,8 @@ static wt_status split_patterns(arguments *a)
     if (!a->connect) return WT_OK;
     if (!(a->connect_copy = strdup(a->connect))) return wt_fail(WT_ERR_NO_MEMORY, "live: arguments");
     for (char *rest = a->connect_copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        if (!*one) // JACK would take it for any port
+            return wt_fail(WT_ERR_BAD_ARG, "--connect has an empty pattern, want PATTERN,...");
         if (host->n_connect == MAX_PATTERNS)
             return wt_fail(WT_ERR_BAD_ARG, "--connect has more than %d patterns", MAX_PATTERNS);
         a->patterns[host->n_connect++] = one;
@@ -110,9 +97,13 @@ static wt_status check_use(const arguments *a)
 {
     const audio_host_config *h = &a->session.host;
     const bool jack = !strcmp(a->session.host_type->name, "jack");
-    if (jack && (h->latency_ms > 0 || h->input_device))
+    if (jack && (h->latency_ms > 0 || h->input_device || h->no_adapter))
         return wt_fail(WT_ERR_BAD_ARG, "--%s is for PortAudio, want it without --jack",
-                       h->input_device ? "input-device" : "latency");
+                       h->input_device ? "input-device"
+                       : h->no_adapter ? "no-adapter"
+                                       : "latency");
+    if (h->no_adapter && h->block_frames)
+        return wt_fail(WT_ERR_BAD_ARG, "--no-adapter and --block %d are given, want one", h->block_frames);
     if (!jack && (a->connect || a->no_auto_connect))
         return wt_fail(WT_ERR_BAD_ARG, "--%s is for JACK, want --jack with it",
                        a->connect ? "connect" : "no-auto-connect");
@@ -132,6 +123,8 @@ static wt_status resolve(arguments *a)
         return wt_fail(WT_ERR_BAD_ARG, "no preset was named, want -p PRESET (`warptone live --help`)");
     if (a->record && s->record_out) return wt_fail(WT_ERR_BAD_ARG, "--record and --record-out are the same, want one");
     if (a->record) s->record_out = a->record;
+    if (s->record_in && s->record_out && !strcmp(s->record_in, s->record_out))
+        return wt_fail(WT_ERR_BAD_ARG, "input and output are to be recorded to %s, want two files", s->record_in);
     s->watch = !a->no_watch;
     s->waiting = tell_waiting;
     s->host.midi = true;
@@ -305,7 +298,9 @@ int cmd_live(int argc, char **argv)
         {"workers", 0, WT_OPTION_INT, &s->n_workers, "N", "threads that help with them on the CPU, none if left out", 0,
          64},
         {"rate", 0, WT_OPTION_NUMBER, &h->rate_hz, "HZ", "the host's if left out", 1000, 768000},
-        {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; the host's if left out", 1, 8192},
+        {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; JACK's own if left out, PortAudio: 64", 1,
+         8192},
+        {"no-adapter", 0, WT_OPTION_FLAG, &h->no_adapter, NULL, "PortAudio: blocks as the device cuts them", 0, 0},
         {"latency", 0, WT_OPTION_NUMBER, &h->latency_ms, "MS", "PortAudio: wanted of the device", 0.1, 2000},
         {"mode", 0, WT_OPTION_TEXT, &a.mode, "MODE", "immediate (standard), or on a GPU pipelined: a block late", 0, 0},
         {"backend", 0, WT_OPTION_TEXT, &s->backend, "WHICH", "auto, cuda or cpu", 0, 0},

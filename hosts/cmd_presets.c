@@ -220,7 +220,7 @@ int cmd_presets(int argc, char **argv)
 {
     bool json = false, help;
     const wt_option options[] = {
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &json, .help = "list and nodes as JSON"},
+        OPTION_FLAG("json", 0, &json, "list and nodes as JSON"),
     };
     wt_status status = wt_options_parse(options, 1, &argc, argv, &help);
     if (status) return command_fail("presets", status);

@@ -126,9 +126,8 @@ int cmd_simulate(int argc, char **argv)
     bool json = false, help;
     double seconds = 0;
     const wt_option options[] = {
-        {.name = "seconds", .letter = 's', .kind = WT_OPTION_NUMBER, .value = &seconds, .argument = "S",
-         .help = "virtual time, instead of the plan's", .min = 0.001, .max = 1e6},
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &json, .help = "the report as JSON"},
+        OPTION_NUMBER("seconds", 's', &seconds, "S", 0.001, 1e6, "virtual time, instead of the plan's"),
+        OPTION_FLAG("json", 0, &json, "the report as JSON"),
     };
     wt_status status = wt_options_parse(options, 2, &argc, argv, &help);
     if (status) return command_fail("simulate", status);

@@ -5,7 +5,6 @@
 #include "options.h"
 #include "terminal_screen.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum { MAX_PIDS = 64, MIN_MS = 50, MAX_LOOKS = 20 };
@@ -106,12 +105,12 @@ int cmd_top(int argc, char **argv)
 {
     top t = {.interval_s = 1};
     const wt_option options[] = {
-        {"pid", 'p', WT_OPTION_INT, &t.pid, "N", "the process to watch", 1, 4194304},
-        {"json", 'j', WT_OPTION_FLAG, &t.json, NULL, "a line of JSON each time", 0, 0},
-        {"once", '1', WT_OPTION_FLAG, &t.once, NULL, "look once and leave", 0, 0},
-        {"demo", 'd', WT_OPTION_FLAG, &t.demo, NULL, "run a mixed load here and watch it", 0, 0},
-        {"interval", 'i', WT_OPTION_NUMBER, &t.interval_s, "S", "seconds between looks, 1", 0.05, 3600},
-        {"seconds", 's', WT_OPTION_NUMBER, &t.seconds, "S", "leave after so long", 0.05, 1e6},
+        OPTION_INT("pid", 'p', &t.pid, "N", 1, 4194304, "the process to watch"),
+        OPTION_FLAG("json", 'j', &t.json, "a line of JSON each time"),
+        OPTION_FLAG("once", '1', &t.once, "look once and leave"),
+        OPTION_FLAG("demo", 'd', &t.demo, "run a mixed load here and watch it"),
+        OPTION_NUMBER("interval", 'i', &t.interval_s, "S", 0.05, 3600, "seconds between looks, 1"),
+        OPTION_NUMBER("seconds", 's', &t.seconds, "S", 0.05, 1e6, "leave after so long"),
     };
     const int n_options = (int)(sizeof options / sizeof *options);
     bool help = false;

@@ -141,11 +141,31 @@ static wt_status integer_of(const char *text, const char *what, int min, int max
     return *value == number ? WT_OK : wt_fail(WT_ERR_BAD_ARG, "%s is \"%s\", want a whole number", what, text);
 }
 
+/// A node as it was named, of `length` bytes. mod-host numbers its instances: where no node is called so, a number stands
+/// for the node at that place of the chain, from 0 on.
+static void node_of(live_session *session, const char *word, size_t length, char node[CONTROL_NAME_BYTES])
+{
+    char numbered[CONTROL_NAME_BYTES] = "", before[CONTROL_NAME_BYTES] = "";
+    live_param p;
+    snprintf(node, CONTROL_NAME_BYTES, "%.*s", (int)length, word);
+    if (!*node || node[strspn(node, "0123456789")]) return;
+    const long wanted = strtol(node, NULL, 10);
+    long place = -1;
+    for (int k = 0; !live_session_param(session, k, &p); k++) {
+        if (!strcmp(p.node, node)) return;
+        place += strcmp(p.node, before) != 0; // each has one parameter at least
+        if (place == wanted) snprintf(numbered, sizeof numbered, "%s", p.node);
+        snprintf(before, sizeof before, "%s", p.node);
+    }
+    if (*numbered) snprintf(node, CONTROL_NAME_BYTES, "%s", numbered);
+}
+
 /// "node/param" as one word or two; *next is the word after it. `wanted` more words must follow, `more` may.
 static wt_status name_of(call *c, int wanted, int more, char name[CONTROL_NAME_BYTES], int *next)
 {
-    bool one = strchr(c->argv[1], '/') != NULL;
-    *next = one ? 2 : 3;
+    char node[CONTROL_NAME_BYTES];
+    const char *slash = strchr(c->argv[1], '/'), *end = slash ? slash : c->argv[1] + strlen(c->argv[1]);
+    *next = slash ? 2 : 3;
     int left = c->argc - *next;
     if (left < wanted || left > wanted + more)
         return wt_fail(WT_ERR_BAD_ARG, "%s: %d words after the parameter, want %d%s", c->argv[0], left < 0 ? 0 : left,
@@ -153,7 +173,8 @@ static wt_status name_of(call *c, int wanted, int more, char name[CONTROL_NAME_B
                        more == 1 ? " or one more"
                        : more    ? " or two more"
                                  : "");
-    int n = snprintf(name, CONTROL_NAME_BYTES, one ? "%s" : "%s/%s", c->argv[1], c->argv[2]);
+    node_of(c->session, c->argv[1], (size_t)(end - c->argv[1]), node);
+    int n = snprintf(name, CONTROL_NAME_BYTES, "%s/%s", node, slash ? slash + 1 : c->argv[2]);
     return n < CONTROL_NAME_BYTES ? WT_OK
                                   : wt_fail(WT_ERR_NOT_FOUND, "%s: no parameter has so long a name", c->argv[0]);
 }
@@ -192,10 +213,11 @@ static bool is_number(const char *text)
 
 static wt_status bypass_node(call *c)
 {
-    char name[CONTROL_NAME_BYTES];
+    char node[CONTROL_NAME_BYTES], name[CONTROL_NAME_BYTES];
     float is_on;
     int on;
-    if (snprintf(name, sizeof name, "%s/bypass", c->argv[1]) >= CONTROL_NAME_BYTES)
+    node_of(c->session, c->argv[1], strlen(c->argv[1]), node);
+    if (snprintf(name, sizeof name, "%s/bypass", node) >= CONTROL_NAME_BYTES)
         return wt_fail(WT_ERR_NOT_FOUND, "bypass: no node has so long a name");
     wt_status status = c->argc > 2 ? integer_of(c->argv[2], name, 0, 1, &on) : WT_OK;
     if (!status)
@@ -270,14 +292,23 @@ static wt_status midi_learn(call *c)
 
 static wt_status midi_unmap(call *c) { return with_name(c, live_session_midi_unmap); }
 
+/// mod-host's channels count from 0; the session's from 1, and 0 is any.
+static wt_status channel_of(const char *text, int *channel)
+{
+    *channel = -1;
+    wt_status status = strcmp(text, "any") ? integer_of(text, "midi_map: channel", 0, 15, channel) : WT_OK;
+    ++*channel;
+    return status;
+}
+
 static wt_status midi_map(call *c)
 {
     char name[CONTROL_NAME_BYTES];
     int at, channel, controller;
     double min, max;
     wt_status status = name_of(c, 4, 1, name, &at);
-    if (!status) status = integer_of(c->argv[at], "midi_map: channel", 0, 16, &channel);
-    if (!status) status = integer_of(c->argv[at + 1], "midi_map: controller", 0, 127, &controller);
+    if (!status) status = channel_of(c->argv[at], &channel);
+    if (!status) status = integer_of(c->argv[at + 1], "midi_map: controller", 0, 131, &controller);
     if (!status) status = number_of(c->argv[at + 2], "midi_map: minimum", -3.4e38, 3.4e38, &min);
     if (!status) status = number_of(c->argv[at + 3], "midi_map: maximum", -3.4e38, 3.4e38, &max);
     const char *curve = !status && c->argc > at + 4 ? c->argv[at + 4] : "linear";
@@ -402,7 +433,7 @@ static const command commands[] = {
      bypass},
     {"monitor", "[NODE READING]", "levels in dB, peak and RMS a channel; or what a node shows", 0, 2, monitor},
     {"midi_learn", "NODE PARAM [MIN MAX]", "map the next controller that moves", 1, 4, midi_learn},
-    {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]", "map a controller; channel 0 = any", 5, 7, midi_map},
+    {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]", "map a controller; channel 0..15 or any; controller 131 = pitch wheel", 5, 7, midi_map},
     {"midi_unmap", "NODE PARAM", "forget its controllers", 1, 2, midi_unmap},
     {"preset_load", "PRESET", "play another preset, by name or path", 1, 1, preset_load},
     {"preset_save", "[PATH]", "write the preset with the present values", 0, 1, preset_save},
@@ -419,13 +450,46 @@ static const command commands[] = {
 
 enum { N_COMMANDS = (int)(sizeof commands / sizeof *commands) };
 
+/// What else mod-host has, and where a chain from a preset has it.
+static const struct {
+    const char *names, *answer; ///< names between blanks
+} elsewhere[] = {
+    {" add remove preload activate multi_add multi_remove multi_activate multi_preload bundle_add bundle_remove ",
+     "the preset has the nodes: preset_load, or edit its file, which is watched"},
+    {" connect connect_matching connect_safe disconnect disconnect_all disconnect_safe ",
+     "the nodes are connected by the preset, the client's ports by JACK's own tools"},
+    {" params_flush pre_run multi_param_set multi_params_flush multi_pre_run ", "param_set, once for each"},
+    {" multi_bypass ", "bypass, once for each"},
+    {" param_monitor monitor_output monitor_output_off output_data_ready monitor_audio_levels monitor_midi_control "
+     "monitor_midi_program ",
+     "there is no feedback port: subscribe, on this connection"},
+    {" cc_map cc_unmap cc_value_set cv_map cv_unmap ", "midi_map, or OSC"},
+    {" set_bpm set_bpb transport transport_sync ", "JACK's transport is followed, never led"},
+    {" feature_enable ", "JACK's freewheel mode is followed, never switched"},
+    {" patch_set patch_get licensee preset_show ", "belongs to LV2 plugins"},
+    {" load save ", "preset_load and preset_save"},
+    {" wait_audio_cycle ", "answers wait for no audio"},
+};
+
+static const char *elsewhere_of(const char *name)
+{
+    char word[64];
+    snprintf(word, sizeof word, " %.61s ", name);
+    for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
+        if (strstr(elsewhere[k].names, word)) return elsewhere[k].answer;
+    return NULL;
+}
+
 static const command *find(const char *name)
 {
-    const char *names[N_COMMANDS];
+    const char *names[N_COMMANDS], *where = elsewhere_of(name);
     for (int k = 0; k < N_COMMANDS; k++)
         if (!strcmp((names[k] = commands[k].name), name)) return &commands[k];
-    (void)wt_fail(WT_ERR_NOT_FOUND, "no command is named \"%.60s\"; the nearest is %s", name,
-                  wt_nearest_name(name, names, N_COMMANDS));
+    if (where)
+        (void)wt_fail(WT_ERR_NOT_FOUND, "%s is not here: %s", name, where);
+    else
+        (void)wt_fail(WT_ERR_NOT_FOUND, "no command is named \"%.60s\"; the nearest is %s", name,
+                      wt_nearest_name(name, names, N_COMMANDS));
     return NULL;
 }
 

@@ -1,5 +1,9 @@
 // OSC beside the line protocol: /warptone/NODE/PARAM turns a parameter, without an argument it asks for the value, and
 // the answer has the same address and goes to the sender.
+//
+// A sender's address costs nothing to forge, so nothing that is sent to it may make another session answer: one packet
+// would keep the two busy for ever. Values are sent as what turns, which nobody answers; what else is sent has addresses
+// that are ignored where they come in.
 #include "control_internal.h"
 
 #ifdef WT_HAVE_LIBLO
@@ -15,6 +19,7 @@
 #    include <warptone/clock.h>
 
 #    define ROOT "/warptone/"
+#    define ANSWER "/answer" // behind a command's address
 
 enum { MAX_SUBSCRIBERS = 16, PATH_BYTES = CONTROL_NAME_BYTES + 16, STATS_BYTES = 8192, MAX_STARS = 3 };
 
@@ -27,7 +32,8 @@ typedef struct subscriber {
 
 struct control_osc {
     live_session *session;
-    int fd, port;
+    int fd;
+    struct sockaddr_in own; ///< of the socket
     subscriber subscribers[MAX_SUBSCRIBERS];
     int n_subscribers;
 };
@@ -51,6 +57,14 @@ static lo_message message_of_text(const char *text)
     lo_message m = lo_message_new();
     if (m) lo_message_add_string(m, text);
     return m;
+}
+
+/// To who sent `m`, a command; the message is taken, NULL = one without arguments.
+static void send_answer(control_osc *osc, const osc_message *m, lo_message message)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s" ANSWER, m->path);
+    osc_send(osc->fd, &m->from, path, message);
 }
 
 static void send_value(control_osc *osc, const struct sockaddr_in *to, const char *name, float value)
@@ -101,14 +115,14 @@ static wt_status osc_subscribe(control_osc *osc, const osc_message *m)
     if (osc->n_subscribers == MAX_SUBSCRIBERS)
         return wt_fail(WT_ERR_FULL, "subscribe: there are %d subscribers already", MAX_SUBSCRIBERS);
     osc->subscribers[osc->n_subscribers++] = (subscriber){m->from, now_ns + (int64_t)((double)seconds * 1e9)};
-    osc_send(osc->fd, &m->from, m->path, message_of_float(seconds));
+    send_answer(osc, m, message_of_float(seconds));
     return WT_OK;
 }
 
 static wt_status osc_unsubscribe(control_osc *osc, const osc_message *m)
 {
     forget(osc, &m->from, wt_clock_now_ns(NULL));
-    osc_send(osc->fd, &m->from, m->path, NULL);
+    send_answer(osc, m, NULL);
     return WT_OK;
 }
 
@@ -138,7 +152,7 @@ static wt_status osc_save(control_osc *osc, const osc_message *m)
 {
     if (m->n_args && !osc_text(m, 0)) return wt_fail(WT_ERR_BAD_ARG, "save: want a path");
     wt_status status = live_session_save(osc->session, osc_text(m, 0));
-    if (!status) osc_send(osc->fd, &m->from, m->path, NULL);
+    if (!status) send_answer(osc, m, NULL);
     return status;
 }
 
@@ -152,12 +166,12 @@ static wt_status osc_list(control_osc *osc, const osc_message *m)
         if (!answer) continue;
         snprintf(path, sizeof path, ROOT "%s/%s", p.node, p.name);
         lo_message_add(answer, "sffffsi", path, p.value, p.min, p.max, p.standard, p.unit, p.logarithmic ? 1 : 0);
-        osc_send(osc->fd, &m->from, m->path, answer);
+        send_answer(osc, m, answer);
         n_told++;
     }
     lo_message end = lo_message_new();
     if (end) lo_message_add_int32(end, n_told);
-    osc_send(osc->fd, &m->from, m->path, end);
+    send_answer(osc, m, end);
     return WT_OK;
 }
 
@@ -168,7 +182,7 @@ static wt_status osc_levels(control_osc *osc, const osc_message *m)
         lo_message answer = message_of_text(output ? "out" : "in");
         int n = live_session_levels(osc->session, output, peak, rms, CONTROL_CHANNELS);
         for (int c = 0; answer && c < n; c++) lo_message_add(answer, "ff", peak[c], rms[c]);
-        osc_send(osc->fd, &m->from, m->path, answer);
+        send_answer(osc, m, answer);
     }
     return WT_OK;
 }
@@ -179,7 +193,7 @@ static wt_status osc_stats(control_osc *osc, const osc_message *m)
     control_text text = {.bytes = json, .size = sizeof json};
     control_put_stats(&text, osc->session);
     if (text.full) return wt_fail(WT_ERR_FULL, "stats: more than %d bytes", STATS_BYTES);
-    osc_send(osc->fd, &m->from, m->path, message_of_text(json + 1)); // after the blank
+    send_answer(osc, m, message_of_text(json + 1)); // after the blank
     return WT_OK;
 }
 
@@ -233,10 +247,18 @@ static wt_status run_message(control_osc *osc, const osc_message *m)
     return turn(osc, m, name);
 }
 
+/// Is it what a session sends, or forged to come from this one?
+static bool is_answer(const control_osc *osc, const osc_message *m)
+{
+    const size_t length = strlen(m->path), end = strlen(ANSWER);
+    return same_address(&m->from, &osc->own) || !strcmp(m->path, ROOT "error") ||
+           (length > end && !strcmp(m->path + length - end, ANSWER));
+}
+
 static void handle(void *user, const osc_message *m)
 {
     control_osc *osc = user;
-    if (run_message(osc, m)) send_error(osc, m);
+    if (!is_answer(osc, m) && run_message(osc, m)) send_error(osc, m);
 }
 
 void control_osc_receive(control_osc *osc)
@@ -276,7 +298,7 @@ wt_status control_osc_open(live_session *session, const char *bind_to, int port,
         control_osc_close(osc);
         return status;
     }
-    osc->port = ntohs(address.sin_port);
+    osc->own = address;
     *osc_out = osc;
     return WT_OK;
 }
@@ -289,7 +311,7 @@ void control_osc_close(control_osc *osc)
 
 int control_osc_fd(const control_osc *osc) { return osc ? osc->fd : -1; }
 
-int control_osc_udp_port(const control_osc *osc) { return osc ? osc->port : 0; }
+int control_osc_udp_port(const control_osc *osc) { return osc ? ntohs(osc->own.sin_port) : 0; }
 
 #else
 

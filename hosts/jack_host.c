@@ -14,6 +14,7 @@
 #    include <string.h>
 
 enum { MAX_CHANNELS = 64, MAX_PATTERNS = 16, NAME_BYTES = 64, ALIAS_BYTES = 256, OPEN_TRIES = 5 };
+enum { MAX_NAME = 63 }; // of a client: jackd 1.9.21 refuses more, though jack_client_name_size says 65 with the NUL
 
 typedef struct jack_host {
     audio_host base;
@@ -162,6 +163,8 @@ static wt_status open_client(jack_host *h, const audio_host_config *config)
 {
     const char *name = config->client_name ? config->client_name : "warptone";
     jack_status_t code = JackServerError;
+    if (!*name || strlen(name) > MAX_NAME)
+        return wt_fail(WT_ERR_BAD_ARG, "jack: the client's name has %d bytes, want 1..%d", (int)strlen(name), MAX_NAME);
     // A client's socket is named after the client alone: one of the same name that opens on another server at the same
     // time takes it away, and then the server cannot reach us.
     for (int k = 0; k < OPEN_TRIES && !h->client && code & JackServerError; k++) {

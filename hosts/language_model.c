@@ -63,18 +63,6 @@ wt_status language_model_encode(const language_model *model, const char *text, s
 
 // ---- weights and sessions
 
-static wt_status find_quantization(const char *name, wt_llm_quantization *kind)
-{
-    static const char *const names[] = {
-        [WT_LLM_AS_STORED] = "none", [WT_LLM_FP8] = "fp8", [WT_LLM_INT8] = "int8", [WT_LLM_INT4] = "int4"};
-    *kind = WT_LLM_AS_STORED;
-    for (int k = 0; name && k <= WT_LLM_INT4; k++)
-        if (!strcmp(name, names[k])) *kind = (wt_llm_quantization)k;
-    if (name && strcmp(name, names[*kind]))
-        return wt_fail(WT_ERR_BAD_ARG, "--quantize is \"%s\", want none, fp8, int8 or int4", name);
-    return WT_OK;
-}
-
 static wt_status find_strategy(const language_options *o, wt_strategy *strategy)
 {
     *strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE;
@@ -98,7 +86,8 @@ static void tell_sent(void *user, size_t done_bytes, size_t all_bytes)
 
 static wt_status open_weights(const language_options *o, language_model *m)
 {
-    wt_status status = find_quantization(o->quantize, &m->quantization);
+    wt_status status = WT_OK;
+    m->quantization = wt_options_word("quantize", o->quantize, "none fp8 int8 int4", &status);
     if (!status) status = find_strategy(o, &m->strategy);
     if (!status) status = wt_llm_open(o->model, &m->llm);
     if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
@@ -136,18 +125,12 @@ static void close_sessions(language_model *m)
 /// A GPU's kernels for long prompts want 16 bits or fewer.
 static wt_status find_cache_type(const char *name, wt_device *device, wt_dtype *type)
 {
-    static const struct {
-        const char *name;
-        wt_dtype type;
-    } types[] = {{"f32", WT_DTYPE_F32}, {"f16", WT_DTYPE_F16}, {"bf16", WT_DTYPE_BF16}, {"fp8", WT_DTYPE_F8_E4M3}};
-    *type = wt_device_get_info(device)->backend == WT_BACKEND_CUDA ? WT_DTYPE_F16 : WT_DTYPE_F32;
-    if (!name) return WT_OK;
-    for (size_t k = 0; k < sizeof types / sizeof *types; k++)
-        if (!strcmp(name, types[k].name)) {
-            *type = types[k].type;
-            return WT_OK;
-        }
-    return wt_fail(WT_ERR_BAD_ARG, "--cache is \"%s\", want f32, f16, bf16 or fp8", name);
+    static const wt_dtype types[] = {WT_DTYPE_F32, WT_DTYPE_F16, WT_DTYPE_BF16, WT_DTYPE_F8_E4M3};
+    wt_status status = WT_OK;
+    const int word = wt_options_word("cache", name, "f32 f16 bf16 fp8", &status);
+    const bool on_gpu = wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
+    *type = name ? types[word] : on_gpu ? WT_DTYPE_F16 : WT_DTYPE_F32;
+    return status;
 }
 
 /// On the partition's device, or with NULL on one of its own.

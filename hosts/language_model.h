@@ -17,75 +17,45 @@ typedef struct language_options {
 } language_options;
 
 /// The rows of an options table; `o` points to the language_options.
-#define LANGUAGE_OPTIONS(o)                                                                                              \
-    {"model", 'm', WT_OPTION_TEXT, &(o)->model, "PATH", "folder, *.gguf or *.bin", 0, 0},                                \
-        {"tokenizer", 0, WT_OPTION_TEXT, &(o)->tokenizer, "PATH", "when it does not lie with the model", 0, 0},          \
-        {"max-tokens", 'n', WT_OPTION_INT, &(o)->max_tokens, "N", "of an answer (generate 256, chat what there is room for)", \
-         1, 1 << 20},                                                                                                    \
-        {"temperature", 't', WT_OPTION_NUMBER, &(o)->temperature, "T",                                                   \
-         "0: the most probable token (generate 0, chat the model's)", 0, 1000},                                          \
-        {"top-k", 0, WT_OPTION_INT, &(o)->top_k, "K", "of the K most probable; 0: all", 0, 1 << 22},                     \
-        {"top-p", 0, WT_OPTION_NUMBER, &(o)->top_p, "P", "of the most probable that sum to P; 1: all", 0, 1},            \
-        {"min-p", 0, WT_OPTION_NUMBER, &(o)->min_p, "P", "of those with P of the most probable's share", 0, 1},          \
-        {"typical-p", 0, WT_OPTION_NUMBER, &(o)->typical_p, "P", "of the nearest to the mean surprise that sum to P",    \
-         0,           1},                                                                                                \
-        {"repetition-penalty",                                                                                           \
-         0,                                                                                                              \
-         WT_OPTION_NUMBER,                                                                                               \
-         &(o)->repetition,                                                                                               \
-         "X",                                                                                                            \
-         "divides logits of what was seen (1)",                                                                          \
-         0,                                                                                                              \
-         1000},                                                                                                          \
-        {"presence-penalty",                                                                                             \
-         0,                                                                                                              \
-         WT_OPTION_NUMBER,                                                                                               \
-         &(o)->presence,                                                                                                 \
-         "X",                                                                                                            \
-         "off logits of what was generated (0)",                                                                         \
-         -1000,                                                                                                          \
-         1000},                                                                                                          \
-        {"frequency-penalty", 0, WT_OPTION_NUMBER, &(o)->frequency, "X", "the same, each time (0)", -1000, 1000},        \
-        {"bias", 0, WT_OPTION_TEXTS, &(o)->biases, "ID=X", "added to a token's logit, -inf: never; up to 16", 0, 0},     \
-        {"seed", 's', WT_OPTION_INT, &(o)->seed, "S", "same seed, same answer (0)", 0, INT32_MAX},                       \
-        {"stop", 0, WT_OPTION_TEXTS, &(o)->stops, "TEXT", "the answer ends before it; may be given 16 times", 0, 0},     \
-        {"strategy", 0, WT_OPTION_TEXT, &(o)->strategy, "NAME", "single, ngram, draft, early, jacobi, lookahead", 0, 0}, \
-        {"draft", 0, WT_OPTION_TEXT, &(o)->draft, "PATH", "a smaller model of the same vocabulary; strategy draft",      \
-         0,       0},                                                                                                    \
-        {"guesses", 0, WT_OPTION_INT, &(o)->n_guesses, "N", "tokens guessed a step (5)", 1, 16},                         \
-        {"keep-guessing", 0, WT_OPTION_FLAG, &(o)->keep_guessing, NULL, "also while guesses do not pay", 0, 0},          \
-        {"draft-layers", 0, WT_OPTION_INT, &(o)->draft_layers, "N", "of strategy early (a quarter)", 1, 256},            \
-        {"quantize", 'q', WT_OPTION_TEXT, &(o)->quantize, "TYPE", "fp8, int8 or int4, at load", 0, 0},                   \
-        {"exact", 0, WT_OPTION_FLAG, &(o)->exact, NULL, "quantised weights times floats, not bytes; slower", 0, 0},      \
-        {"exact-guesses",                                                                                                \
-         0,                                                                                                              \
-         WT_OPTION_FLAG,                                                                                                 \
-         &(o)->exact_guesses,                                                                                            \
-         NULL,                                                                                                           \
-         "GPU: single steps by the kernels that verify guesses, bit for bit; slower",                                    \
-         0,                                                                                                              \
-         0},                                                                                                             \
-        {"rough-guesses",                                                                                                \
-         0,                                                                                                              \
-         WT_OPTION_FLAG,                                                                                                 \
-         &(o)->rough_guesses,                                                                                            \
-         NULL,                                                                                                           \
-         "GPU: guesses verified in 16 bits; faster, near ties may go the other way",                                     \
-         0,                                                                                                              \
-         0},                                                                                                             \
-        {"context", 0, WT_OPTION_INT, &(o)->context, "N", "tokens of prompt and answer (the model's, at most 4096)", 1,  \
-         1 << 22},                                                                                                       \
-        {"keep",     0,      WT_OPTION_INT,                                                                              \
-         &(o)->keep, "N",    "full context: drop half of the tokens after the first N and go on (the answer ends)",      \
-         1,          1 << 22},                                                                                           \
-        {"cache", 0, WT_OPTION_TEXT, &(o)->cache, "TYPE", "of keys and values: f32, f16, bf16, fp8 (CPU f32, GPU f16)",  \
-         0,       0},                                                                                                    \
-        {"batch", 0, WT_OPTION_INT, &(o)->batch, "N", "tokens of a prompt at a time (CPU 64, GPU 512)", 1, 4096},        \
-        {"backend", 0, WT_OPTION_TEXT, &(o)->backend, "NAME", "auto, cuda or cpu (auto)", 0, 0},                         \
-        {"threads", 0, WT_OPTION_INT, &(o)->threads, "N", "of the CPU; 0: one a processor (0)", 0, 4096},                \
-    {                                                                                                                    \
-        "ignore-eos", 0, WT_OPTION_FLAG, &(o)->ignore_eos, NULL, "go on after the model's end", 0, 0                     \
-    }
+#define LANGUAGE_OPTIONS(o)                                                                                            \
+    OPTION_TEXT("model", 'm', &(o)->model, "PATH", "folder, *.gguf or *.bin"),                                         \
+        OPTION_TEXT("tokenizer", 0, &(o)->tokenizer, "PATH", "when it does not lie with the model"),                   \
+        OPTION_INT("max-tokens", 'n', &(o)->max_tokens, "N", 1, 1 << 20,                                               \
+                   "of an answer (generate 256, chat what there is room for)"),                                        \
+        OPTION_NUMBER("temperature", 't', &(o)->temperature, "T", 0, 1000,                                             \
+                      "0: the most probable token (generate 0, chat the model's)"),                                    \
+        OPTION_INT("top-k", 0, &(o)->top_k, "K", 0, 1 << 22, "of the K most probable; 0: all"),                        \
+        OPTION_NUMBER("top-p", 0, &(o)->top_p, "P", 0, 1, "of the most probable that sum to P; 1: all"),               \
+        OPTION_NUMBER("min-p", 0, &(o)->min_p, "P", 0, 1, "of those with P of the most probable's share"),             \
+        OPTION_NUMBER("typical-p", 0, &(o)->typical_p, "P", 0, 1,                                                      \
+                      "of the nearest to the mean surprise that sum to P"),                                            \
+        OPTION_NUMBER("repetition-penalty", 0, &(o)->repetition, "X", 0, 1000, "divides logits of what was seen (1)"), \
+        OPTION_NUMBER("presence-penalty", 0, &(o)->presence, "X", -1000, 1000,                                         \
+                      "off logits of what was generated (0)"),                                                         \
+        OPTION_NUMBER("frequency-penalty", 0, &(o)->frequency, "X", -1000, 1000, "the same, each time (0)"),           \
+        OPTION_TEXTS("bias", 0, &(o)->biases, "ID=X", "added to a token's logit, -inf: never; up to 16"),              \
+        OPTION_INT("seed", 's', &(o)->seed, "S", 0, INT32_MAX, "same seed, same answer (0)"),                          \
+        OPTION_TEXTS("stop", 0, &(o)->stops, "TEXT", "the answer ends before it; may be given 16 times"),              \
+        OPTION_TEXT("strategy", 0, &(o)->strategy, "NAME", "single, ngram, draft, early, jacobi, lookahead"),          \
+        OPTION_TEXT("draft", 0, &(o)->draft, "PATH", "a smaller model of the same vocabulary; strategy draft"),        \
+        OPTION_INT("guesses", 0, &(o)->n_guesses, "N", 1, 16, "tokens guessed a step (5)"),                            \
+        OPTION_FLAG("keep-guessing", 0, &(o)->keep_guessing, "also while guesses do not pay"),                         \
+        OPTION_INT("draft-layers", 0, &(o)->draft_layers, "N", 1, 256, "of strategy early (a quarter)"),               \
+        OPTION_TEXT("quantize", 'q', &(o)->quantize, "TYPE", "fp8, int8 or int4, at load"),                            \
+        OPTION_FLAG("exact", 0, &(o)->exact, "quantised weights times floats, not bytes; slower"),                     \
+        OPTION_FLAG("exact-guesses", 0, &(o)->exact_guesses,                                                           \
+                    "GPU: single steps by the kernels that verify guesses, bit for bit; slower"),                      \
+        OPTION_FLAG("rough-guesses", 0, &(o)->rough_guesses,                                                           \
+                    "GPU: guesses verified in 16 bits; faster, near ties may go the other way"),                       \
+        OPTION_INT("context", 0, &(o)->context, "N", 1, 1 << 22,                                                       \
+                   "tokens of prompt and answer (the model's, at most 4096)"),                                         \
+        OPTION_INT("keep", 0, &(o)->keep, "N", 1, 1 << 22,                                                             \
+                   "full context: drop half of the tokens after the first N and go on (the answer ends)"),             \
+        OPTION_TEXT("cache", 0, &(o)->cache, "TYPE", "of keys and values: f32, f16, bf16, fp8 (CPU f32, GPU f16)"),    \
+        OPTION_INT("batch", 0, &(o)->batch, "N", 1, 4096, "tokens of a prompt at a time (CPU 64, GPU 512)"),           \
+        OPTION_TEXT("backend", 0, &(o)->backend, "NAME", "auto, cuda or cpu (auto)"),                                  \
+        OPTION_INT("threads", 0, &(o)->threads, "N", 0, 4096, "of the CPU; 0: one a processor (0)"),                   \
+        OPTION_FLAG("ignore-eos", 0, &(o)->ignore_eos, "go on after the model's end")
 
 typedef struct language_model {
     wt_device *device;

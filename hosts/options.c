@@ -173,13 +173,36 @@ wt_status wt_options_list(const char *what, const char *text, int min, int max, 
     }
 }
 
+/// "a b c" as "a, b or c".
+static void list_words(const char *words, char *text, size_t text_bytes)
+{
+    size_t at = 0;
+    for (const char *c = words; *c && at + 1 < text_bytes; c++) {
+        const char letter[] = {*c, 0};
+        const char *part = *c != ' ' ? letter : strchr(c + 1, ' ') ? ", " : " or ";
+        at += (size_t)snprintf(text + at, text_bytes - at, "%s", part);
+    }
+}
+
+int wt_options_word(const char *option, const char *text, const char *words, wt_status *status)
+{
+    if (!text) return 0;
+    const char *word = words;
+    for (int k = 0;; k++) {
+        const size_t length = strcspn(word, " ");
+        if (length == strlen(text) && !memcmp(word, text, length)) return k;
+        if (!word[length]) break;
+        word += length + 1;
+    }
+    char wanted[160];
+    list_words(words, wanted, sizeof wanted);
+    if (!*status) *status = wt_fail(WT_ERR_BAD_ARG, "--%s is \"%s\", want %s", option, text, wanted);
+    return 0;
+}
+
 wt_status wt_options_backend(const char *text, wt_backend *backend)
 {
-    static const char *const names[] = {"auto", "cuda", "cpu"};
-    *backend = WT_BACKEND_AUTO;
-    for (int k = 0; text && k < 3; k++)
-        if (!strcmp(text, names[k])) *backend = (wt_backend)k;
-    if (text && strcmp(text, names[*backend]))
-        return wt_fail(WT_ERR_BAD_ARG, "--backend is '%s', want auto, cuda or cpu", text);
-    return WT_OK;
+    wt_status status = WT_OK;
+    *backend = (wt_backend)wt_options_word("backend", text, "auto cuda cpu", &status);
+    return status;
 }

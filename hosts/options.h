@@ -32,6 +32,28 @@ typedef struct wt_option {
     double min, max; ///< of INT and NUMBER; both 0 = no bounds
 } wt_option;
 
+/// Rows of a table, LETTER 0 for none. A variable of another type than the kind's does not compile.
+#define OPTION_FLAG(NAME, LETTER, VALUE, HELP)                                                                         \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_FLAG, _Generic((VALUE), bool * : (VALUE)), NULL, HELP, 0, 0                            \
+    }
+#define OPTION_TEXT(NAME, LETTER, VALUE, ARGUMENT, HELP)                                                               \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_TEXT, _Generic((VALUE), const char ** : (VALUE)), ARGUMENT, HELP, 0, 0                 \
+    }
+#define OPTION_INT(NAME, LETTER, VALUE, ARGUMENT, MIN, MAX, HELP)                                                      \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_INT, _Generic((VALUE), int * : (VALUE)), ARGUMENT, HELP, MIN, MAX                      \
+    }
+#define OPTION_NUMBER(NAME, LETTER, VALUE, ARGUMENT, MIN, MAX, HELP)                                                   \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_NUMBER, _Generic((VALUE), double * : (VALUE)), ARGUMENT, HELP, MIN, MAX                \
+    }
+#define OPTION_TEXTS(NAME, LETTER, VALUE, ARGUMENT, HELP)                                                              \
+    {                                                                                                                  \
+        NAME, LETTER, WT_OPTION_TEXTS, _Generic((VALUE), wt_option_texts * : (VALUE)), ARGUMENT, HELP, 0, 0            \
+    }
+
 /// Read the options of `argv` [1 .. *argc - 1], wherever they stand among the other arguments: `--name value`,
 /// `--name=value`, `-n value`, `-nvalue`; after `--` nothing is an option, and `-` alone never is. What is left (and
 /// argv[0]) moves to the front, and *argc counts it. `--help` and `-h` are always known and set *help.
@@ -47,6 +69,10 @@ void wt_options_print(FILE *out, const wt_option *options, int n_options);
 /// Errors: WT_ERR_BAD_ARG naming `what`.
 WT_CHECKED wt_status wt_options_list(const char *what, const char *text, int min, int max, int *values, int max_values,
                                      int *n_values);
+
+/// Which of `words`, with spaces between, the value of --`option` is: 0 is the first, also for NULL, which is left out.
+/// Errors: WT_ERR_BAD_ARG to *status and 0, unless *status is an error already: many options are read in a row.
+int wt_options_word(const char *option, const char *text, const char *words, wt_status *status);
 
 /// The value of --backend: auto (also NULL), cuda or cpu. Errors: WT_ERR_BAD_ARG.
 WT_CHECKED wt_status wt_options_backend(const char *text, wt_backend *backend);

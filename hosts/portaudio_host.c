@@ -1,5 +1,6 @@
-// PortAudio. The stream is opened without a block length: the device then cuts as suits it, and what the session wants
-// is made by our own adapter, whose latency is known to the frame.
+// PortAudio. The stream is opened without a block length: the device then cuts as suits it, ALSA's often into a period
+// and a few frames that had come since. Our own adapter makes blocks of one length of that, whose latency is known to the
+// frame: a GPU has a part of each block's duration to answer in, and of four frames that is next to nothing.
 //
 // Whether the device is still there is seen from a thread of its own: a stream that is no longer active, though nobody
 // stopped it. PortAudio's own end of a stream whose JACK server died waits ten minutes for an answer of the dead
@@ -20,7 +21,7 @@
 #    include <time.h>
 #    include <warptone/names.h>
 
-enum { MAX_CHANNELS = 64, MAX_PIECE = 1024, WATCH_MS = 100, LEAVE_MS = 1000 };
+enum { MAX_CHANNELS = 64, STANDARD_BLOCK = 64, MAX_PIECE = 1024, WATCH_MS = 100, LEAVE_MS = 1000 };
 
 typedef struct portaudio_host {
     audio_host base;
@@ -30,7 +31,7 @@ typedef struct portaudio_host {
     block_adapter *adapter; ///< NULL = blocks as they come, cut at MAX_PIECE frames
     int channels, out_channels;
     int device_in, device_out; ///< channels of the stream: one input may stand for all, one output go to two
-    int block_frames;
+    int block_frames; ///< that the adapter makes; 0 = none
     double rate_hz;
     bool is_jack, is_alsa;
     char name[128], why[256];
@@ -254,10 +255,10 @@ static wt_status open_devices(portaudio_host *h, const audio_host_config *config
         return wt_fail(WT_ERR_STATE, "portaudio: its JACK server died, and it cannot open another in this process; "
                                      "the jack host can");
     status = fit_channels(h, config, in, out);
-    if (!status && config->block_frames)
+    if (!status && h->block_frames)
         status = block_adapter_create(&(block_adapter_config){.channels = h->channels,
                                                               .out_channels = h->out_channels,
-                                                              .block_frames = config->block_frames,
+                                                              .block_frames = h->block_frames,
                                                               .user = h->call.user,
                                                               .process = h->call.process},
                                       &h->adapter);
@@ -302,7 +303,7 @@ static wt_status portaudio_host_open(const audio_host_config *config, audio_host
     if (!h) return wt_fail(WT_ERR_NO_MEMORY, "portaudio: handle");
     h->base.type = &portaudio_host_type;
     h->call = config->callbacks;
-    h->block_frames = config->block_frames;
+    if (!config->no_adapter) h->block_frames = config->block_frames ? config->block_frames : STANDARD_BLOCK;
     h->processor = config->processor;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);

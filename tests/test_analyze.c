@@ -399,7 +399,7 @@ static void mistakes_give_a_sentence(void **state)
          "x.wav: wav holds audio, want one feature that makes signals, as hpss, filter or griffin_lim do", 2},
         {"-f whisper %s x.npy",
          "whisper: 22050 Hz in frames of 2048 every 512, want --rate 16000 --n-fft 400 --hop 160", 2},
-        {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder \"phase\", want transient, locked, librosa or wsola", 2},
+        {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder is \"phase\", want transient, locked, librosa or wsola", 2},
         {"-f time_stretch --speed 2 %s x.png", "time_stretch: 22050 samples of 44100, and a picture has one time axis",
          2},
         {"-f mel %s", "an input or the output is missing, want -f FEATURE IN... OUT", 2},
@@ -501,7 +501,7 @@ static void a_backend_must_be_one(void **state)
     assert_int_equal(
         analyze_runf("-f tempo --backend gpu %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "x.csv")),
         2);
-    assert_non_null(strstr(analyze_out, "--backend is 'gpu', want auto, cuda or cpu"));
+    assert_non_null(strstr(analyze_out, "--backend is \"gpu\", want auto, cuda or cpu"));
     if (wt_device_count() > 0) return;
     assert_int_equal(
         analyze_runf("-f tempo --backend cuda %s %s", test_path(state, "in.wav"), test_path(state, "x.csv")), 4);

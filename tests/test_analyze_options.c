@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void zero_is_not_left_out(void **state)
 {
@@ -73,13 +72,13 @@ static void what_an_effect_lacks_is_told(void **state)
         {"-f filter --edges 20000", "--edges 20000 Hz at 22050 Hz, want ascending between 0 and 11025"},
         {"-f filtfilt --edges 0", "--edges 0 Hz at 22050 Hz, want"},
         {"-f filter --edges 30,20 --band stop", "--edges 20 Hz at 22050 Hz, want"},
-        {"-f filter --edges abc", "--edges \"abc\", want one frequency in Hz, or two as 300,3400"},
-        {"-f filter --edges 1,2,3", "--edges \"1,2,3\", want"},
-        {"-f filter --edges nan", "--edges \"nan\", want"},
+        {"-f filter --edges abc", "--edges is \"abc\", want one frequency in Hz, or two as 300,3400"},
+        {"-f filter --edges 1,2,3", "--edges is \"1,2,3\", want"},
+        {"-f filter --edges nan", "--edges is \"nan\", want"},
         {"-f filter --edges 100 --family x",
-         "--family \"x\", want butterworth, chebyshev1, chebyshev2, elliptic or bessel"},
-        {"-f filter --edges 100 --band x", "--band \"x\", want low, high, pass or stop"},
-        {"-f fir --edges 100 --design x", "--design \"x\", want window, least_squares or equiripple"},
+         "--family is \"x\", want butterworth, chebyshev1, chebyshev2, elliptic or bessel"},
+        {"-f filter --edges 100 --band x", "--band is \"x\", want low, high, pass or stop"},
+        {"-f fir --edges 100 --design x", "--design is \"x\", want window, least_squares or equiripple"},
         {"-f fir --edges 100 --design equiripple", "fir: a transition of 285.353 Hz does not fit"},
         {"-f fir --edges 100 --band high --taps 100", "want odd"},
         {"-f savgol --taps 10", "savgol: window of 10 frames, want an odd number"},
@@ -89,13 +88,13 @@ static void what_an_effect_lacks_is_told(void **state)
         {"-f convolve --impulse nowhere.wav", "nowhere.wav: cannot be opened"},
         {"-f echo_cancel", "echo_cancel wants --playback FILE"},
         {"-f echo_cancel --playback nowhere.wav", "nowhere.wav: cannot be opened"},
-        {"-f denoise --denoiser x", "--denoiser \"x\", want lsa, wiener or gate"},
-        {"-f denoise --noise 1", "--noise \"1\", want a begin and an end in seconds, as 0,0.5"},
-        {"-f denoise --noise 1,0.5", "--noise \"1,0.5\", want"},
+        {"-f denoise --denoiser x", "--denoiser is \"x\", want lsa, wiener or gate"},
+        {"-f denoise --noise 1", "--noise is \"1\", want a begin and an end in seconds, as 0,0.5"},
+        {"-f denoise --noise 1,0.5", "--noise is \"1,0.5\", want"},
         {"-f denoise --noise 0,0.001", "--noise is 22 samples long, want 450 or more"},
         {"-f denoise --noise 0.5,9", "--noise ends at 9 s, the signal at 1 s"},
-        {"-f normalize --by x", "--by \"x\", want loudness, rms or peak"},
-        {"-f resample --quality x", "--quality \"x\", want best, fast, soxr_hq or polyphase"},
+        {"-f normalize --by x", "--by is \"x\", want loudness, rms or peak"},
+        {"-f resample --quality x", "--quality is \"x\", want best, fast, soxr_hq or polyphase"},
         {"-f agc --rate 4000", "agc: rate 4000 Hz, want 8000..384000"},
         {"-f stft_delta", "stft_delta: stft is not one array of real numbers a frame, which slopes are of"},
         {"-f pyin_delta", "pyin_delta: pyin is not one array"},

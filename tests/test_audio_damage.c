@@ -4,7 +4,6 @@
 #include "support/testing.h"
 #include "../hosts/interrupt.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "support/testing.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -61,12 +60,14 @@ static void commands_do_what_they_say(void **state)
     assert_answer(&s, "midi_learn gain gain_db -12 3", "resp 0");
     assert_string_equal(s.map, "learn gain/gain_db -12 3");
     assert_answer(&s, "midi_learn gain/gain_db -12", "resp -1 midi_learn: a minimum alone, want both ends");
-    assert_answer(&s, "midi_map gain gain_db 1 7 -60 0", "resp 0");
+    assert_answer(&s, "midi_map gain gain_db 0 7 -60 0", "resp 0");
     assert_string_equal(s.map, "map gain/gain_db 1 7 -60 0 linear");
-    assert_answer(&s, "midi_map gain/gain_db 0 127 -60 0 pick-up", "resp 0");
+    assert_answer(&s, "midi_map gain/gain_db any 127 -60 0 pick-up", "resp 0");
     assert_string_equal(s.map, "map gain/gain_db 0 127 -60 0 pick-up");
     assert_answer(&s, "midi_unmap gain gain_db", "resp 0");
     assert_string_equal(s.map, "unmap gain/gain_db");
+    assert_answer(&s, "midi_map gain/gain_db 15 131 -60 0", "resp 0"); // mod-host's number of the pitch wheel
+    assert_string_equal(s.map, "map gain/gain_db 16 131 -60 0 linear");
     assert_answer(&s, "list",
                   "resp 0 4\nlow_cut frequency_hz 120 10 20000 100 log Hz\n"
                   "gain gain_db 24 -60 24 0 linear dB\ngain balance 0 -1 1 0 linear -\n"
@@ -98,7 +99,7 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     assert_answer(&s, "bypass gain on", "resp -1 gain/bypass is \"on\", want a number in 0..1");
     assert_answer(&s, "bypass 2", "resp -1 bypass is \"2\", want a number in 0..1");
     assert_answer(&s, "bypass 0.5", "resp -1 bypass is \"0.5\", want a whole number");
-    assert_answer(&s, "midi_map gain gain_db 17 7 0 1", "resp -1 midi_map: channel is \"17\", want a number in 0..16");
+    assert_answer(&s, "midi_map gain gain_db 16 7 0 1", "resp -1 midi_map: channel is \"16\", want a number in 0..15");
     assert_answer(&s, "midi_map gain gain_db 1 7 0",
                   "resp -1 midi_map: 3 words after the parameter, want 4 or one more");
     assert_answer(&s, "preset_load broken", "resp -1 broken.yaml:3: no node is named \"x\"");
@@ -116,6 +117,54 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     memcpy(line, "param_get ", 10);
     line[1000] = '/';
     assert_answer(&s, line, "resp -1 param_get: no parameter has so long a name");
+}
+
+// A client of mod-host numbers what we name.
+static void a_number_stands_for_the_node_at_that_place(void **state)
+{
+    (void)state;
+    live_session s;
+    fake_session_init(&s);
+    assert_answer(&s, "param_set 1 \"gain_db\" -3.5", "resp 0");
+    assert_answer(&s, "param_get gain gain_db", "resp 0 -3.5");
+    assert_answer(&s, "param_get 0/frequency_hz", "resp 0 80");
+    assert_answer(&s, "bypass 1 1", "resp 0");
+    assert_answer(&s, "bypass gain", "resp 0 1");
+    assert_answer(&s, "monitor 1 gain_reduction_db", "resp 0 4.5");
+    assert_answer(&s, "midi_map 1 gain_db 0 7 -60 0", "resp 0");
+    assert_string_equal(s.map, "map gain/gain_db 1 7 -60 0 linear");
+    assert_answer(&s, "param_get 2 gain_db", "resp -1 no parameter \"2/gain_db\"");
+    assert_answer(&s, "param_get 1x gain_db", "resp -1 no parameter \"1x/gain_db\"");
+    strcpy(s.params[0].node, "1"); // a node that is called so comes first
+    assert_answer(&s, "param_get 1 frequency_hz", "resp 0 80");
+    assert_answer(&s, "param_get 1 gain_db", "resp -1 no parameter \"1/gain_db\"");
+}
+
+// Its README at aee8aba.
+static void every_command_of_mod_host_has_an_answer(void **state)
+{
+    (void)state;
+    live_session s;
+    fake_session_init(&s);
+    static const char *const names[] = {
+        "add", "remove", "activate", "preload", "preset_load", "preset_save", "preset_show", "connect",
+        "connect_matching", "connect_safe", "disconnect", "disconnect_all", "disconnect_safe", "bypass", "param_set",
+        "param_get", "param_monitor", "params_flush", "pre_run", "patch_set", "patch_get", "licensee", "monitor",
+        "monitor_output", "monitor_output_off", "midi_learn", "midi_map", "midi_unmap", "monitor_audio_levels",
+        "monitor_midi_control", "monitor_midi_program", "cc_map", "cc_unmap", "cc_value_set", "cv_map", "cv_unmap",
+        "cpu_load", "max_cpu_load", "load", "save", "bundle_add", "bundle_remove", "feature_enable", "set_bpm",
+        "set_bpb", "transport", "transport_sync", "output_data_ready", "multi_add", "multi_remove", "multi_activate",
+        "multi_preload", "multi_bypass", "multi_param_set", "multi_params_flush", "multi_pre_run", "wait_audio_cycle",
+        "help", "quit"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *answer = ask(&s, names[k]);
+        if (strncmp(answer, "resp ", 5) || strstr(answer, "no command is named"))
+            fail_msg("%s: %s", names[k], answer);
+    }
+    assert_answer(&s, "add http://x 0",
+                  "resp -1 add is not here: the preset has the nodes: preset_load, or edit its file, which is watched");
+    assert_answer(&s, "set_bpm 120", "resp -1 set_bpm is not here: JACK's transport is followed, never led");
+    assert_answer(&s, "multi", "resp -1 no command is named \"multi\"; the nearest is quit"); // whole words
 }
 
 static void help_lists_every_command(void **state)
@@ -492,6 +541,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_do_what_they_say),
         cmocka_unit_test(what_is_wrong_is_said_in_one_line),
+        cmocka_unit_test(a_number_stands_for_the_node_at_that_place),
+        cmocka_unit_test(every_command_of_mod_host_has_an_answer),
         cmocka_unit_test(help_lists_every_command),
         cmocka_unit_test(stats_are_json),
         cmocka_unit_test(a_local_client_is_answered),

@@ -75,18 +75,18 @@ static void osc_turns_and_asks(void **state)
     tell(&p, "/warptone/preset", "");
     assert_string_equal(hear(&p), "/warptone/preset ,s other");
     tell(&p, "/warptone/list", "");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/low_cut/frequency_hz 80 10 20000 100 Hz 1");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/gain_db -4 -60 24 0 dB 0");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/balance 0 -1 1 0  0");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/bypass 0 0 1 0  0");
-    assert_string_equal(hear(&p), "/warptone/list ,i 4");
+    assert_string_equal(hear(&p), "/warptone/list/answer ,sffffsi /warptone/low_cut/frequency_hz 80 10 20000 100 Hz 1");
+    assert_string_equal(hear(&p), "/warptone/list/answer ,sffffsi /warptone/gain/gain_db -4 -60 24 0 dB 0");
+    assert_string_equal(hear(&p), "/warptone/list/answer ,sffffsi /warptone/gain/balance 0 -1 1 0  0");
+    assert_string_equal(hear(&p), "/warptone/list/answer ,sffffsi /warptone/gain/bypass 0 0 1 0  0");
+    assert_string_equal(hear(&p), "/warptone/list/answer ,i 4");
     tell(&p, "/warptone/levels", "");
-    assert_string_equal(hear(&p), "/warptone/levels ,sffff in 1 0.5 0 0");
-    assert_string_equal(hear(&p), "/warptone/levels ,sffff out 0.5 0.25 0.5 0.25");
+    assert_string_equal(hear(&p), "/warptone/levels/answer ,sffff in 1 0.5 0 0");
+    assert_string_equal(hear(&p), "/warptone/levels/answer ,sffff out 0.5 0.25 0.5 0.25");
     tell(&p, "/warptone/stats", "");
-    assert_memory_equal(hear(&p), "/warptone/stats ,s {\"seconds\":1.5,", 34);
+    assert_memory_equal(hear(&p), "/warptone/stats/answer ,s {\"seconds\":1.5,", 41);
     tell(&p, "/warptone/save", "s", "/tmp/y.yaml");
-    assert_string_equal(hear(&p), "/warptone/save ,");
+    assert_string_equal(hear(&p), "/warptone/save/answer ,");
     pthread_mutex_lock(&p.f.session.lock);
     assert_string_equal(p.f.session.saved, "/tmp/y.yaml");
     pthread_mutex_unlock(&p.f.session.lock);
@@ -140,22 +140,41 @@ static void osc_subscribers_are_told_until_their_time_is_over(void **state)
     osc_peer p;
     open_osc(&p);
     tell(&p, "/warptone/subscribe", "");
-    assert_string_equal(hear(&p), "/warptone/subscribe ,f 60");
+    assert_string_equal(hear(&p), "/warptone/subscribe/answer ,f 60");
     assert_ok(live_session_set(&p.f.session, "gain/balance", -1));
     assert_string_equal(hear(&p), "/warptone/gain/balance ,f -1");
     assert_ok(live_session_load(&p.f.session, "third"));
     assert_string_equal(hear(&p), "/warptone/preset ,s third");
     tell(&p, "/warptone/unsubscribe", "");
-    assert_string_equal(hear(&p), "/warptone/unsubscribe ,");
+    assert_string_equal(hear(&p), "/warptone/unsubscribe/answer ,");
     assert_ok(live_session_set(&p.f.session, "gain/balance", 1));
     tell(&p, "/warptone/subscribe", "f", 0.01);
-    assert_string_equal(hear(&p), "/warptone/subscribe ,f 0.01"); // nothing of what came between
+    assert_string_equal(hear(&p), "/warptone/subscribe/answer ,f 0.01"); // nothing of what came between
     usleep(20000);
     assert_ok(live_session_set(&p.f.session, "gain/balance", 0));
     tell(&p, "/warptone/bypass", "");
     assert_string_equal(hear(&p), "/warptone/bypass ,f 0"); // the time was over before
     tell(&p, "/warptone/subscribe", "f", 0.0);
     assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/subscribe subscribe: want seconds in 0.01..86400");
+    close_osc(&p);
+}
+
+// With a forged sender an answer would come in at another session, whose answer would come in here, and so on.
+static void osc_answers_no_answer(void **state)
+{
+    (void)state;
+    osc_peer p;
+    open_osc(&p);
+    tell(&p, "/warptone/error", "ss", "/warptone/x", "no parameter");
+    tell(&p, "/warptone/stats/answer", "s", "{}");
+    tell(&p, "/warptone/save/answer", "");
+    tell(&p, "/warptone/list/answer", "i", 4);
+    tell(&p, "/warptone/gain/gain_db", "f", 3.0);
+    tell(&p, "/warptone/bypass", "");
+    assert_string_equal(hear(&p), "/warptone/bypass ,f 0"); // and nothing before it
+    pthread_mutex_lock(&p.f.session.lock);
+    assert_string_equal(p.f.session.saved, "");
+    pthread_mutex_unlock(&p.f.session.lock);
     close_osc(&p);
 }
 
@@ -193,6 +212,7 @@ int main(void)
         cmocka_unit_test(osc_says_what_is_wrong),
         cmocka_unit_test(osc_bundles_are_carried_out_in_order),
         cmocka_unit_test(osc_subscribers_are_told_until_their_time_is_over),
+        cmocka_unit_test(osc_answers_no_answer),
         cmocka_unit_test(osc_survives_any_bytes),
     };
     return cmocka_run_group_tests_name("control by OSC", tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include "support/spectral_check.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/cqt.h>

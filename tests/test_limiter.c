@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RATE 48000.0
 enum { FRAMES = 12000, HALF = 48 };

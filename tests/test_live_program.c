@@ -165,22 +165,27 @@ static int connect_to(const struct sockaddr_un *address)
     return fd;
 }
 
+// SIGHUP as well: a terminal that is closed must not take the take along.
 static void signals_end_it_in_good_order(void **state)
 {
     need_all();
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (int k = 0; k < 2; k++) {
-        const char *path = test_path(state, "signal.txt");
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int k = 0; k < 3; k++) {
+        const char *path = test_path(state, "signal.txt"), *take = test_path(state, "signal.wav");
         pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend",
-                                                      "cpu", "--json", NULL});
+                                                      "cpu", "--json", "--record", take, NULL});
         const struct sockaddr_un address = socket_beside(path);
         close(connect_to(&address)); // it is there when audio runs
         kill(pid, signals[k]);
+        if (signals[k] == SIGHUP) kill(pid, SIGHUP); // the kernel tells it, and so does the shell
         if (finish(pid, path)) fail_msg("%s", out);
         json_t *total = last_line();
         assert_string_equal(json_string_value(json_object_get(total, "line")), "total");
         json_decref(total);
-        unlink(path);
+        int64_t n_frames;
+        free(test_read(take, NULL, 4096, &n_frames));
+        assert_true(n_frames > 0);
+        unlink(path), unlink(take);
     }
 }
 
@@ -222,6 +227,27 @@ static void it_is_controlled_by_its_socket(void **state)
     assert_int_equal(access(address.sun_path, F_OK), -1);
 }
 
+// As nohup starts it.
+static void a_hang_up_that_was_ignored_does_not_end_it(void **state)
+{
+    need_all();
+    const char *path = test_path(state, "nohup.txt");
+    const struct sockaddr_un address = socket_beside(path);
+    char answer[4096];
+    signal(SIGHUP, SIG_IGN); // which the program inherits
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--json", NULL});
+    signal(SIGHUP, SIG_DFL);
+    int fd = connect_to(&address);
+    kill(pid, SIGHUP);
+    await_output(path); // it looks at the signal 20 times a second, and prints once
+    ask(fd, "bypass\n", answer);
+    assert_string_equal(answer, "resp 0 0\n");
+    ask(fd, "quit\n", answer);
+    if (finish(pid, path)) fail_msg("%s", out);
+    close(fd);
+}
+
 static void without_a_terminal_it_prints_lines(void **state)
 {
     need_all();
@@ -236,6 +262,8 @@ static void without_a_terminal_it_prints_lines(void **state)
 static void refusals_say_what_was_wanted(void **state)
 {
     need_all();
+    char long_name[65] = "";
+    memset(long_name, 'n', 64);
     const struct {
         const char *arguments[10];
         int code;
@@ -244,10 +272,22 @@ static void refusals_say_what_was_wanted(void **state)
         {{"--jack"}, 2, "warptone live: no preset was named, want -p PRESET"},
         {{"-p", "hall", "extra"}, 2, "\"extra\" is not expected"},
         {{"-p", "hall", "--host", "alsa"}, 2, "--host is 'alsa', want jack or portaudio"},
-        {{"-p", "hall", "--jack", "--mode", "later"}, 2, "--mode is 'later', want immediate, pipelined"},
-        {{"-p", "hall", "--jack", "--gpu-path", "cpu"}, 2, "--gpu-path is 'cpu', want auto, resident or graph"},
+        {{"-p", "hall", "--jack", "--mode", "later"}, 2, "--mode is \"later\", want immediate or pipelined"},
+        {{"-p", "hall", "--jack", "--gpu-path", "cpu"}, 2, "--gpu-path is \"cpu\", want auto, resident or graph"},
         {{"-p", "hall", "--jack", "--latency", "9"}, 2, "--latency is for PortAudio, want it without --jack"},
         {{"-p", "hall", "--jack", "--input-device", "1"}, 2, "--input-device is for PortAudio"},
+        {{"-p", "hall", "--jack", "--no-adapter"}, 2, "--no-adapter is for PortAudio, want it without --jack"},
+        {{"-p", "hall", "--host", "portaudio", "--no-adapter", "--block", "64"},
+         2,
+         "--no-adapter and --block 64 are given, want one"},
+        {{"-p", "hall", "--jack", "--connect", "system:,"}, 2, "--connect has an empty pattern"},
+        {{"-p", "hall", "--jack", "--record", "a.wav", "--record-in", "a.wav"},
+         2,
+         "input and output are to be recorded to a.wav, want two files"},
+        {{"-p", "hall", "--jack", "-d", server.name, "-n", ""}, 2, "jack: the client's name has 0 bytes, want 1..63"},
+        {{"-p", "hall", "--jack", "-d", server.name, "-n", long_name},
+         2,
+         "jack: the client's name has 64 bytes, want 1..63"},
         {{"-p", "hall", "--jack", "--bind", "0.0.0.0"}, 2, "--bind is given alone, want --tcp or --osc with it"},
         {{"-p", "hall", "--jack", "-d", server.name, "--backend", "cpu", "--mode", "pipelined"},
          4,
@@ -297,6 +337,7 @@ int main(void)
         cmocka_unit_test_teardown(totals_are_the_last_line, end_program),
         cmocka_unit_test_teardown(signals_end_it_in_good_order, end_program),
         cmocka_unit_test_teardown(it_is_controlled_by_its_socket, end_program),
+        cmocka_unit_test_teardown(a_hang_up_that_was_ignored_does_not_end_it, end_program),
         cmocka_unit_test_teardown(without_a_terminal_it_prints_lines, end_program),
         cmocka_unit_test_teardown(refusals_say_what_was_wanted, end_program),
         cmocka_unit_test_teardown(a_server_that_dies_ends_it_with_an_error, end_program),

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #include <warptone/device.h>
 #include <warptone/node.h>
@@ -348,7 +347,7 @@ static void refusals_come_before_anything_is_touched(void **state)
                  "jack: no server 'wt-nobody' is running, want one: start jackd or PipeWire");
     config = config_of("voice-clean");
     config.backend = "gpu";
-    assert_fails(live_session_open(&config, &session), WT_ERR_BAD_ARG, "--backend is 'gpu', want auto, cuda or cpu");
+    assert_fails(live_session_open(&config, &session), WT_ERR_BAD_ARG, "--backend is \"gpu\", want auto, cuda or cpu");
     config = config_of("voice-clean");
     config.record_out = "/nowhere/take.wav";
     assert_ok(live_session_open(&config, &session));

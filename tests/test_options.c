@@ -30,10 +30,10 @@ static wt_status parse(line *l, const char *words)
     char *rest = NULL;
     for (char *word = strtok_r(l->text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) l->argv[l->argc++] = word;
     const wt_option options[] = {
-        {"verbose", 'v', WT_OPTION_FLAG, &l->v.verbose, NULL, "say more", 0, 0},
-        {"preset", 'p', WT_OPTION_TEXT, &l->v.preset, "NAME", "the chain", 0, 0},
-        {"jobs", 'j', WT_OPTION_INT, &l->v.jobs, "N", "files at once", 1, 64},
-        {"gain", 0, WT_OPTION_NUMBER, &l->v.gain, "DB", "level", 0, 0},
+        OPTION_FLAG("verbose", 'v', &l->v.verbose, "say more"),
+        OPTION_TEXT("preset", 'p', &l->v.preset, "NAME", "the chain"),
+        OPTION_INT("jobs", 'j', &l->v.jobs, "N", 1, 64, "files at once"),
+        OPTION_NUMBER("gain", 0, &l->v.gain, "DB", 0, 0, "level"),
     };
     return wt_options_parse(options, 4, &l->argc, l->argv, &l->help);
 }
@@ -117,9 +117,11 @@ static void mistakes_are_named_with_what_was_wanted(void **state)
 static void the_help_has_a_line_an_option(void **state)
 {
     (void)state;
+    int jobs;
+    bool json;
     const wt_option options[] = {
-        {"jobs", 'j', WT_OPTION_INT, NULL, "N", "files at once", 1, 64},
-        {.name = "json", .help = "for programs"},
+        OPTION_INT("jobs", 'j', &jobs, "N", 1, 64, "files at once"),
+        OPTION_FLAG("json", 0, &json, "for programs"),
     };
     char *text = NULL;
     size_t length = 0;
@@ -147,6 +149,27 @@ static void lists_of_integers_are_read_whole_or_refused(void **state)
                  "--arch is \"80,90,100,120\", want at most 3 values");
 }
 
+static void a_word_is_one_of_a_row(void **state)
+{
+    (void)state;
+    const char *const words = "full hybrid";
+    wt_status status = WT_OK;
+    assert_int_equal(wt_options_word("mode", NULL, words, &status), 0);
+    assert_int_equal(wt_options_word("mode", "full", words, &status), 0);
+    assert_int_equal(wt_options_word("mode", "hybrid", words, &status), 1);
+    assert_ok(status);
+    const char *const bad[] = {"", "hybri", "hybrids", "full hybrid", " "};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        status = WT_OK;
+        assert_int_equal(wt_options_word("mode", bad[k], words, &status), 0);
+        assert_int_equal(status, WT_ERR_BAD_ARG);
+    }
+    status = WT_OK;
+    (void)wt_options_word("by", "b", "loudness rms peak", &status);
+    (void)wt_options_word("mode", "b", words, &status); // the first stays
+    assert_fails(status, WT_ERR_BAD_ARG, "--by is \"b\", want loudness, rms or peak");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +179,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named_with_what_was_wanted),
         cmocka_unit_test(the_help_has_a_line_an_option),
         cmocka_unit_test(lists_of_integers_are_read_whole_or_refused),
+        cmocka_unit_test(a_word_is_one_of_a_row),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

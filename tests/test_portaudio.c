@@ -7,6 +7,8 @@
 #include "../hosts/portaudio_api.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ static jack_wire *wire;
 
 typedef struct probe {
     atomic_int n_calls, min_frames, max_frames, n_lost, n_xruns;
+    atomic_int only_processor; ///< that the callback's thread may use; -1 = there are several
     int channels, out_channels;
     char why[256];
 } probe;
@@ -40,6 +43,9 @@ static void process(void *user, const float *const *in, float *const *out, int n
         for (int n = 0; n < n_frames; n++) out[c][n] = 2 * in[c % p->channels][n];
     if (n_frames > atomic_load(&p->max_frames)) atomic_store(&p->max_frames, n_frames);
     if (n_frames < atomic_load(&p->min_frames)) atomic_store(&p->min_frames, n_frames);
+    cpu_set_t set;
+    if (!pthread_getaffinity_np(pthread_self(), sizeof set, &set))
+        atomic_store(&p->only_processor, CPU_COUNT(&set) == 1 ? sched_getcpu() : -1);
     atomic_fetch_add(&p->n_calls, 1);
 }
 
@@ -54,7 +60,7 @@ static void on_lost(void *user, const char *why)
 
 static audio_host_config config_of(probe *p, int channels, int out_channels)
 {
-    *p = (probe){.channels = channels, .out_channels = out_channels, .min_frames = 1 << 30};
+    *p = (probe){.channels = channels, .out_channels = out_channels, .min_frames = 1 << 30, .only_processor = -1};
     return (audio_host_config){.device = "recorder",
                                .input_device = "player",
                                .channels = channels,
@@ -177,13 +183,14 @@ static void devices_are_listed(void **state)
     assert_int_equal(n_found, 2);
 }
 
-static void blocks_pass_through_bit_for_bit(void **state)
+static void blocks_of_the_device_pass_through_bit_for_bit(void **state)
 {
     (void)state;
     need_server();
     wire = jack_wire_open(&server);
     static probe p;
     audio_host_config config = config_of(&p, 2, 2);
+    config.no_adapter = true;
     begin(&config);
     play();
     check(0, 0, 0), check(1, 1, 0);
@@ -197,18 +204,21 @@ static void blocks_pass_through_bit_for_bit(void **state)
     end();
 }
 
-static void a_wanted_block_is_cut_with_the_latency_that_is_told(void **state)
+static void blocks_have_one_length_and_the_latency_that_is_told(void **state)
 {
     (void)state;
     need_server();
     static const struct {
-        int block, latency;
-    } cases[] = {{64, 0}, {100, 96}, {480, 448}}; // 256 frames come; 100 - gcd(100, 256), 480 - gcd(480, 256)
+        int wanted, block, latency;
+    } cases[] = {{0, 64, 0}, // which is the standard
+                 {64, 64, 0},
+                 {100, 100, 96}, // 256 frames come: 100 - gcd(100, 256), 480 - gcd(480, 256)
+                 {480, 480, 448}};
     wire = jack_wire_open(&server);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         static probe p;
         audio_host_config config = config_of(&p, 2, 2);
-        config.block_frames = cases[k].block;
+        config.block_frames = cases[k].wanted;
         begin(&config);
         play();
         check(0, 0, cases[k].latency), check(1, 1, cases[k].latency);
@@ -380,6 +390,30 @@ static void it_starts_again_after_a_stop(void **state)
     assert_int_equal(atomic_load(&p.n_lost), 0);
 }
 
+static void the_callback_has_the_processor_that_was_chosen(void **state)
+{
+    (void)state;
+    need_server();
+    wire = jack_wire_open(&server);
+    cpu_set_t all;
+    assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2) {
+        print_message("skipped: there is one processor\n");
+        skip();
+    }
+    int cpu = CPU_SETSIZE - 1; // the last one: the system gives the first oftener
+    while (!CPU_ISSET((size_t)cpu, &all)) cpu--;
+    static probe p;
+    audio_host_config config = config_of(&p, 2, 2);
+    config.processor = (live_processor){.chosen = true, .cpu = cpu, .others = all};
+    CPU_SET((size_t)cpu, &config.processor.own);
+    begin(&config);
+    for (int k = 0; k < 30000 && atomic_load(&p.only_processor) != cpu; k++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(atomic_load(&p.only_processor), cpu);
+    end();
+}
+
 static void a_client_that_sleeps_sets_flags_that_are_counted(void **state)
 {
     (void)state;
@@ -431,14 +465,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(devices_are_listed, end_all),
-        cmocka_unit_test_teardown(blocks_pass_through_bit_for_bit, end_all),
-        cmocka_unit_test_teardown(a_wanted_block_is_cut_with_the_latency_that_is_told, end_all),
+        cmocka_unit_test_teardown(blocks_of_the_device_pass_through_bit_for_bit, end_all),
+        cmocka_unit_test_teardown(blocks_have_one_length_and_the_latency_that_is_told, end_all),
         cmocka_unit_test_teardown(one_output_is_heard_on_both_sides, end_all),
         cmocka_unit_test_teardown(one_input_goes_to_all_channels, end_all),
         cmocka_unit_test_teardown(a_device_is_found_by_part_of_its_name_and_by_number, end_all),
         cmocka_unit_test_teardown(refusals_say_what_is_there, end_all),
         cmocka_unit_test_teardown(nothing_is_printed, end_all),
         cmocka_unit_test_teardown(it_starts_again_after_a_stop, end_all),
+        cmocka_unit_test_teardown(the_callback_has_the_processor_that_was_chosen, end_all),
         cmocka_unit_test_teardown(a_client_that_sleeps_sets_flags_that_are_counted, end_all),
         cmocka_unit_test_teardown(the_end_of_the_device_is_told_once, end_all),
     };

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../dsp/filter/fir_design_internal.h"
 #include "../dsp/filter/resample_table.h"

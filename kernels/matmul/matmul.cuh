@@ -165,6 +165,19 @@ static __device__ bool find_place(const wt_mm_args &a, int block, int n_blocks, 
     return wt_mm_find_tile(&a, band * BAND + in % width, WT_MM_TILE, &p->tile);
 }
 
+// Four columns of a row of W by those of eight rows of x, to the sums of each.
+static __device__ __forceinline__ void add_products(float4 w, const float4 *x, float *sums)
+{
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.x * x[j].x;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.y * x[j].y;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.z * x[j].z;
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[j] += w.w * x[j].w;
+}
+
 // ---- finished sums
 
 static __device__ __forceinline__ float activated(int activation, float v)

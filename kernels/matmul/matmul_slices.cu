@@ -99,17 +99,8 @@ static __device__ __forceinline__ void multiply_step(const stage *s, int step, i
 #pragma unroll
         for (int j = 0; j < 8; j++) x[j] = *(const float4 *)&s->x[x_row + 4 * j][place_of(x_row + 4 * j, c)];
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const float4 w = *(const float4 *)&s->w[w_row + 8 * i][place_of(w_row, c)];
-#pragma unroll
-            for (int j = 0; j < 8; j++) sums[i][j] += w.x * x[j].x;
-#pragma unroll
-            for (int j = 0; j < 8; j++) sums[i][j] += w.y * x[j].y;
-#pragma unroll
-            for (int j = 0; j < 8; j++) sums[i][j] += w.z * x[j].z;
-#pragma unroll
-            for (int j = 0; j < 8; j++) sums[i][j] += w.w * x[j].w;
-        }
+        for (int i = 0; i < 8; i++)
+            add_products(*(const float4 *)&s->w[w_row + 8 * i][place_of(w_row, c)], x, sums[i]);
     }
 }
 

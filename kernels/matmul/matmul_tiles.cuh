@@ -158,17 +158,8 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const s
 #pragma unroll
             for (int j = 0; j < 8; j++) x[j] = *(const float4 *)&now->x[0][x_row + 16 * j][place_of(x_row, c)];
 #pragma unroll
-            for (int i = 0; i < SUMS; i++) {
-                const float4 w = *(const float4 *)&now->w[w_row + 16 * i][place_of(w_row, c)];
-#pragma unroll
-                for (int j = 0; j < 8; j++) sums[i][j] += w.x * x[j].x;
-#pragma unroll
-                for (int j = 0; j < 8; j++) sums[i][j] += w.y * x[j].y;
-#pragma unroll
-                for (int j = 0; j < 8; j++) sums[i][j] += w.z * x[j].z;
-#pragma unroll
-                for (int j = 0; j < 8; j++) sums[i][j] += w.w * x[j].w;
-            }
+            for (int i = 0; i < SUMS; i++)
+                add_products(*(const float4 *)&now->w[w_row + 16 * i][place_of(w_row, c)], x, sums[i]);
         }
         copy_async_commit();
         fill = now;
