@@ -176,6 +176,27 @@ static void copy_tags(SNDFILE *file, const wt_audio_reader *source)
     }
 }
 
+/// What an encoding that is bound to some rates wants of another one.
+static const char *wanted_rates(int format, int rate_hz)
+{
+    static const struct {
+        int encoding, rates_hz[10];
+        const char *sentence;
+    } bound[] = {
+        {SF_FORMAT_OPUS, {8000, 12000, 16000, 24000, 48000}, ", want 8000, 12000, 16000, 24000 or 48000 Hz"},
+        {SF_FORMAT_MPEG_LAYER_III,
+         {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000},
+         ", want 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 or 48000 Hz"},
+    };
+    for (size_t b = 0; b < sizeof bound / sizeof *bound; b++) {
+        if ((format & SF_FORMAT_SUBMASK) != bound[b].encoding) continue;
+        for (const int *known = bound[b].rates_hz; *known; known++)
+            if (*known == rate_hz) return "";
+        return bound[b].sentence;
+    }
+    return "";
+}
+
 static wt_status start_sndfile(wt_audio_writer *w, const char *path, const wt_audio_writer_config *config, int format)
 {
     SF_VIRTUAL_IO callbacks = {file_length, file_seek, file_read, file_write, file_tell}; // copied
@@ -183,8 +204,9 @@ static wt_status start_sndfile(wt_audio_writer *w, const char *path, const wt_au
     w->file = sf_open_virtual(&callbacks, SFM_WRITE, &facts, w);
     if (w->write_error) return wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(w->write_error));
     if (!w->file)
-        return wt_fail(WT_ERR_BAD_ARG, "%s: libsndfile does not write %s (%s) with %d channels at %d Hz", path,
-                       w->info.format, w->info.encoding, w->info.channels, w->info.rate_hz);
+        return wt_fail(WT_ERR_BAD_ARG, "%s: libsndfile does not write %s (%s) with %d channels at %d Hz%s", path,
+                       w->info.format, w->info.encoding, w->info.channels, w->info.rate_hz,
+                       wanted_rates(format, w->info.rate_hz));
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it holds the time of day: files would differ
     if (w->recording) sf_command(w->file, SFC_RF64_AUTO_DOWNGRADE, NULL, SF_TRUE); // of no effect on others
     double quality = config->lossy_quality;

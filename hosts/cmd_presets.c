@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <warptone/names.h>
 #include <warptone/preset.h>
 
 static int print_help(const wt_option *options, int n)
@@ -180,14 +181,28 @@ static json_t *node_json(const wt_node_type *type)
     return object;
 }
 
+enum { MOST_TYPES = 128 };
+
+static wt_status know_type(const char *name)
+{
+    const char *names[MOST_TYPES];
+    int n = 0;
+    for (int k = 0; k < wt_n_node_types && n < MOST_TYPES; k++)
+        if (!(wt_node_types[k]->flags & WT_NODE_INTERNAL)) names[n++] = wt_node_types[k]->name;
+    for (int k = 0; k < n; k++)
+        if (!strcmp(names[k], name)) return WT_OK;
+    return wt_fail(WT_ERR_NOT_FOUND, "no node type '%s'; the nearest is '%s' (`warptone presets nodes` lists them)", name,
+                   wt_nearest_name(name, names, n));
+}
+
 static int nodes(const char *name, bool json)
 {
+    wt_status status = name ? know_type(name) : WT_OK;
+    if (status) return command_fail("presets", status);
     json_t *array = json_array();
-    int n = 0;
     for (int k = 0; k < wt_n_node_types; k++) {
         const wt_node_type *type = wt_node_types[k];
         if (type->flags & WT_NODE_INTERNAL || (name && strcmp(name, type->name))) continue;
-        n++;
         if (json)
             json_array_append_new(array, node_json(type));
         else
@@ -198,9 +213,7 @@ static int nodes(const char *name, bool json)
         putchar('\n');
     }
     json_decref(array);
-    if (n) return EXIT_OK;
-    wt_fail(WT_ERR_NOT_FOUND, "no node type '%s' (`warptone presets nodes` lists them)", name);
-    return command_fail("presets", WT_ERR_NOT_FOUND);
+    return EXIT_OK;
 }
 
 int cmd_presets(int argc, char **argv)

@@ -287,7 +287,11 @@ static void targets_that_cannot_be_are_refused(void **state)
     assert_unwritable(test_path(state, "a.wav"), &(wt_audio_writer_config){.channels = 2}, WT_ERR_BAD_ARG,
                       "rate 0 Hz, want 1000..768000");
     assert_unwritable(test_path(state, "a.opus"), &(wt_audio_writer_config){.rate_hz = 44100, .channels = 2},
-                      WT_ERR_BAD_ARG, "libsndfile does not write ogg (Opus) with 2 channels at 44100 Hz");
+                      WT_ERR_BAD_ARG, "libsndfile does not write ogg (Opus) with 2 channels at 44100 Hz, want 8000, "
+                      "12000, 16000, 24000 or 48000 Hz");
+    assert_unwritable(test_path(state, "a.mp3"), &(wt_audio_writer_config){.rate_hz = 96000, .channels = 2},
+                      WT_ERR_BAD_ARG, "libsndfile does not write mp3 (MPEG Layer III) with 2 channels at 96000 Hz, want "
+                      "8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 or 48000 Hz");
     assert_int_equal(test_folder_count(state, ".a."), 0);
 
     const char *folder = test_path(state, "folder.wav");

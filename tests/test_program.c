@@ -82,6 +82,7 @@ static void mistakes_on_the_command_line_give_2(void **state)
         {"info extra", "warptone info: \"extra\" is not expected"},
         {"models", "warptone models: want inspect PATH"},
         {"presets lits", "warptone presets: want list, show NAME, check FILE... or nodes [TYPE]"},
+        {"analyze -f mel - x.npy", "warptone analyze: - as IN is not taken, want the names of audio files"},
         {"simulate", "warptone simulate: no plan was named, want one PLAN.yaml"},
         {"generate --prompt x", "warptone generate: no model was named, want --model PATH"},
         {"generate --model m x", "warptone generate: \"x\" is not expected, want --prompt TEXT"},
@@ -93,6 +94,9 @@ static void mistakes_on_the_command_line_give_2(void **state)
         {"kernels list more", "warptone kernels: list: 1 arguments, want none"},
         {"kernels warm --arch 75", "option --arch is \"75\", want integers in 80..999"},
     };
+    assert_int_equal(run("", "presets nodes limitre --json", true), 3);
+    assert_string_equal(out, "warptone presets: no node type 'limitre'; the nearest is 'limiter' (`warptone presets nodes` "
+                             "lists them)\n");
     for (int k = 0; k < (int)(sizeof cases / sizeof *cases); k++) {
         assert_int_equal(run("", cases[k].arguments, true), 2);
         if (!strstr(out, cases[k].sentence) || (*cases[k].arguments && strchr(out, '\n')[1]))
