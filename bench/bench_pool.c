@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 #include <warptone/clock.h>
 #include <warptone/pool.h>
 

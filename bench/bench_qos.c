@@ -25,7 +25,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/clock.h>
 #include <warptone/graph.h>
 #include <warptone/kernel.h>

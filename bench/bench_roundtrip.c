@@ -57,7 +57,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <warptone/clock.h>
 #include <warptone/histogram.h>
 #include <warptone/live.h>

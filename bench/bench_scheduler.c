@@ -3,7 +3,6 @@
 //   scheduler  fifo                10000 queued   submit 0.45 us   decision 0.62 us
 //   scheduler  1000000 jobs of 20 periodic tasks in 0.41 s, 0 missed
 #include <stdio.h>
-#include <stdlib.h>
 #include <warptone/scheduler.h>
 
 enum { N_QUEUED = 10000, N_MEASURED = 20000, REPEATS = 7, N_PERIODIC = 20, N_JOBS = 1000000 };

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-WT_INLINE int64_t wt__bits64(double x)
+WT_INLINE uint64_t wt__bits64(double x)
 {
-    int64_t bits;
+    uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-WT_INLINE double wt__from_bits64(int64_t bits)
+WT_INLINE double wt__from_bits64(uint64_t bits)
 {
     double x;
     memcpy(&x, &bits, sizeof x);
@@ -24,10 +24,10 @@ WT_INLINE double wt__from_bits64(int64_t bits)
 /// mantissa m in [sqrt(1/2), sqrt(2)). Infinity and NaN stay.
 WT_INLINE double wt__log64(double x)
 {
-    const int64_t bits = wt__bits64(x), from = bits - 0x3fe6a09e667f3bcd; // sqrt(1/2)
-    const int64_t biased = (int64_t)(((uint64_t)from + (1023ull << 52)) >> 52); // of a NaN it wraps
+    const uint64_t bits = wt__bits64(x), from = bits - 0x3fe6a09e667f3bcd; // sqrt(1/2); modulo 2^64, as of a NaN
+    const uint64_t biased = (from + (1023ull << 52)) >> 52;
     const double exponent = wt__from_bits64(biased | 0x4330000000000000) - (0x1p52 + 1023);
-    const double m = wt__from_bits64(bits - (from & ~0xfffffffffffffll)), s = (m - 1) / (m + 1), s2 = s * s;
+    const double m = wt__from_bits64(bits - (from & ~0xfffffffffffffull)), s = (m - 1) / (m + 1), s2 = s * s;
     double series = 2.0 / 15 + s2 * (2.0 / 17);
     series = 2.0 / 13 + s2 * series;
     series = 2.0 / 11 + s2 * series;
@@ -63,7 +63,7 @@ WT_INLINE double wt__exp64_parts(double x, double *scale)
     p = 1 / 24.0 + f * p;
     p = 1 / 6.0 + f * p;
     p = 0.5 + f * p;
-    *scale = wt__from_bits64((int64_t)((uint64_t)(wt__bits64(shifted) + 1023) << 52));
+    *scale = wt__from_bits64((wt__bits64(shifted) + 1023) << 52);
     return f + f * f * p;
 }
 

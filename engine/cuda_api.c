@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Filled once by open_driver, read only afterwards.
 static wt__cuda table;

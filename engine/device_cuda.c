@@ -2,7 +2,6 @@
 #include "device_cuda.h"
 #include "partition_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "kernel_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <warptone/clock.h>
 
 // ---- ends

@@ -5,7 +5,6 @@
 #include "kernel_cache.h"
 #include "kernel_table.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -328,7 +328,8 @@ wt_status wt_kernel_has_room(wt_kernel *kernel, wt_stream *stream, const wt_laun
     return wt__cu(cuda, result, "room for %s (%s)", kernel->name, kernel->module->name);
 }
 
-wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call)
+/// Hand it to the driver.
+static wt_status issue_call(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call)
 {
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
@@ -359,7 +360,7 @@ wt_status wt_kernel_launch(wt_kernel *kernel, wt_stream *stream, const wt_launch
         status = wt__record_kernel(stream->recording, kernel, launch, args, n_args);
         if (status) return status;
     }
-    return wt__kernel_issue(kernel, stream, &call);
+    return issue_call(kernel, stream, &call);
 }
 
 const char *wt__kernel_name(const wt_kernel *kernel) { return kernel->name; }

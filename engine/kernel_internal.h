@@ -19,8 +19,6 @@ typedef struct wt__kernel_call {
 /// wt_kernel_launch.
 WT_CHECKED wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const wt_launch *launch,
                                         const wt_arg *args, int n_args, wt__kernel_call *call);
-/// Hand it to the driver.
-WT_CHECKED wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call);
 
 const char *wt__kernel_name(const wt_kernel *kernel);
 

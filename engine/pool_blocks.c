@@ -5,8 +5,6 @@
 // the device; after free memory of other classes was given back; after the least recently used blocks were moved out.
 #include "pool_internal.h"
 
-#include <string.h>
-
 enum { SMALLEST_BITS = 8 }; // 256 bytes
 
 // ---- classes: 256 * {1, 1.25, 1.5, 1.75} * 2^k
@@ -19,7 +17,7 @@ int wt__pool_class(size_t bytes)
     return (top - SMALLEST_BITS) * 4 + (int)(last >> (top - 2) & 3) + 1;
 }
 
-size_t wt__pool_class_bytes(const wt_pool *p, wt__space space, int class)
+static size_t class_bytes(const wt_pool *p, wt__space space, int class)
 {
     size_t bytes = (size_t)1 << SMALLEST_BITS, limit = p->accounts[space].limit;
     if (class > 0) bytes = (size_t)(5 + (class - 1) % 4) << (SMALLEST_BITS - 2 + (class - 1) / 4);
@@ -252,7 +250,7 @@ wt_status wt__pool_take(wt_pool *p, wt__space space, int class, size_t bytes, in
     if (class != WT__EXACT) {
         *taken = pop(p, stream, space, class);
         if (*taken != WT__NONE) goto reuse;
-        bytes = wt__pool_class_bytes(p, space, class);
+        bytes = class_bytes(p, space, class);
     }
     size_t movable = space == WT__DEVICE && !p->no_eviction ? p->evictable : 0;
     if (bytes > a->limit - (a->used - movable)) return refuse(p, space, bytes);

@@ -103,7 +103,6 @@ struct wt_pool {
 // ---- pool_blocks.c; all with the lock held
 
 int wt__pool_class(size_t bytes);
-size_t wt__pool_class_bytes(const wt_pool *pool, wt__space space, int class);
 /// Later work of stream `to` comes after mark `mark` of stream `from`. Errors: WT_ERR_STATE (`from` is being captured).
 WT_CHECKED wt_status wt__pool_order(wt_pool *pool, int from, uint64_t mark, int to);
 /// A RESIDENT slot of a class, or of exactly `bytes` with WT__EXACT, that `stream` may use at once.

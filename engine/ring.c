@@ -10,7 +10,6 @@
 
 #include <stdalign.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,8 @@
 
 enum { MAX_STEPS = 100000 }; ///< of the search; a set that needs more is refused
 
-int64_t wt__utilisation(int64_t cost_ns, int64_t interval_ns)
+/// Of WT__TIME_ONE, 2 at most.
+static int64_t utilisation_of(int64_t cost_ns, int64_t interval_ns)
 {
     double share = fmin((double)cost_ns / (double)interval_ns, 2); // of twice a lane and more: too much for any sum
     return (int64_t)llround(ldexp(share, 40));
@@ -94,7 +95,7 @@ static bool lanes_fit(const periodic_set *set, int64_t density, int64_t largest)
         const wt__demand *d = set_member(set, i);
         int64_t interval_ns = (d->deadline_ns < d->period_ns ? d->deadline_ns : d->period_ns) - p->config.blocking_ns;
         if (interval_ns < d->cost_ns) return false;
-        int64_t v = wt__utilisation(d->cost_ns, interval_ns);
+        int64_t v = utilisation_of(d->cost_ns, interval_ns);
         sum += v;
         if (v > largest) largest = v;
     }
@@ -113,7 +114,7 @@ static bool time_fits(const periodic_set *set, int64_t density, int64_t largest)
         const wt__demand *d = set_member(set, i);
         implicit = d->deadline_ns >= d->period_ns;
     }
-    if (set->extra) sum += wt__utilisation(set->extra->cost_ns, set->extra->period_ns);
+    if (set->extra) sum += utilisation_of(set->extra->cost_ns, set->extra->period_ns);
     if (implicit || !set_size(set)) return sum <= p->time_limit + set_size(set) + 1; // each term is rounded
     return demand_fits(set, ldexp((double)(p->time_limit - density), -40), blocking_ns);
 }
@@ -168,7 +169,7 @@ static bool dated_fits(wt_scheduler *s, wt__partition *p, const wt__demand *dema
 {
     int64_t interval_ns = demand->deadline_ns - p->config.blocking_ns;
     if (interval_ns < demand->cost_ns || p->n_dated == s->config.max_tasks) return false;
-    int64_t density = wt__utilisation(demand->cost_ns, interval_ns);
+    int64_t density = utilisation_of(demand->cost_ns, interval_ns);
     int64_t largest = density > p->dated_largest ? density : p->dated_largest;
     if (p->config.n_lanes > 1)
         return lanes_fit(&(periodic_set){s, p, NULL}, p->dated_density + density, largest);
@@ -195,7 +196,7 @@ wt_reason wt__admit_never(const wt__partition *p, const wt__demand *demand)
     if (timed && !demand->cost_ns) return WT_REASON_COST_UNKNOWN;
     int64_t lane_ns = demand->deadline_ns < demand->period_ns || !demand->period_ns ? demand->deadline_ns
                                                                                     : demand->period_ns;
-    if (timed && wt__utilisation(demand->cost_ns, lane_ns) > p->time_limit) return WT_REASON_TIME;
+    if (timed && utilisation_of(demand->cost_ns, lane_ns) > p->time_limit) return WT_REASON_TIME;
     return WT_REASON_NONE;
 }
 
@@ -212,7 +213,7 @@ static wt_reason missing(wt_scheduler *s, wt__partition *p, const wt__demand *de
         return guaranteed_time_fits(s, p, demand) ? WT_REASON_NONE : WT_REASON_TIME;
     if (!demand->period_ns) return WT_REASON_NONE;
     int64_t reserved = p->time_guaranteed + p->dated_density + p->time_burstable;
-    int64_t wanted = wt__utilisation(demand->cost_ns, demand->period_ns);
+    int64_t wanted = utilisation_of(demand->cost_ns, demand->period_ns);
     return reserved + wanted > p->config.n_lanes * p->time_limit + p->n_periodic + 1 ? WT_REASON_TIME : WT_REASON_NONE;
 }
 
@@ -238,13 +239,13 @@ void wt__reserve(wt_scheduler *s, wt__task *t)
     p->stats.memory_bytes += d->memory_bytes;
     if (p->stats.memory_bytes > p->stats.peak_memory_bytes) p->stats.peak_memory_bytes = p->stats.memory_bytes;
     p->bandwidth_used += d->bandwidth;
-    if (d->tier != WT_TIER_BEST_EFFORT && d->period_ns) t->utilisation = wt__utilisation(d->cost_ns, d->period_ns);
+    if (d->tier != WT_TIER_BEST_EFFORT && d->period_ns) t->utilisation = utilisation_of(d->cost_ns, d->period_ns);
     if (d->tier == WT_TIER_GUARANTEED && d->period_ns) {
         p->periodic[p->n_periodic++] = wt__slot_of(s, t);
         p->time_guaranteed += t->utilisation;
         p->room_known = false;
     } else if (d->tier == WT_TIER_GUARANTEED && d->deadline_ns) {
-        int64_t density = wt__utilisation(d->cost_ns, d->deadline_ns - p->config.blocking_ns);
+        int64_t density = utilisation_of(d->cost_ns, d->deadline_ns - p->config.blocking_ns);
         add_dated(p, (wt__dated){s->now_ns + d->deadline_ns, density});
     } else {
         p->time_burstable += t->utilisation;
@@ -267,7 +268,7 @@ void wt__unreserve(wt_scheduler *s, wt__task *t)
         p->room_known = false;
         // The job it had may have moved others' work behind it: its share is free only after that job's deadline.
         if (t->due_ns > s->now_ns && p->n_dated < s->config.max_tasks)
-            add_dated(p, (wt__dated){t->due_ns, wt__utilisation(d->cost_ns, d->deadline_ns)});
+            add_dated(p, (wt__dated){t->due_ns, utilisation_of(d->cost_ns, d->deadline_ns)});
     } else {
         p->time_burstable -= t->utilisation;
     }
@@ -281,7 +282,7 @@ void wt__raise_cost(wt_scheduler *s, wt__task *t, int64_t cost_ns)
     if (!t->utilisation) return;
     wt__partition *p = wt__partition_of(s, t);
     int64_t *sum = t->demand.tier == WT_TIER_GUARANTEED ? &p->time_guaranteed : &p->time_burstable;
-    int64_t now = wt__utilisation(t->demand.cost_ns, t->demand.period_ns);
+    int64_t now = utilisation_of(t->demand.cost_ns, t->demand.period_ns);
     *sum += now - t->utilisation;
     t->utilisation = now;
     p->room_known = false;

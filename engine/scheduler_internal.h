@@ -157,7 +157,6 @@ static inline int32_t wt__slot_of(const wt_scheduler *s, const wt__task *t) { re
 
 // ---- scheduler_admit.c
 
-int64_t wt__utilisation(int64_t cost_ns, int64_t interval_ns); ///< of WT__TIME_ONE, 2 at most
 /// The decision for a task that is not pending; `node` is its place in the queue's order.
 wt_outcome wt__admit_decide(wt_scheduler *s, wt__partition *p, const wt__demand *demand, const wt__node *node,
                             wt_reason *reason);

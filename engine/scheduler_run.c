@@ -1,8 +1,6 @@
 // Runs: releases of periods, the ready line, lanes, preemption, pacing, watchdogs, and the callbacks' ring.
 #include "scheduler_internal.h"
 
-#include <math.h>
-
 enum { GUESSED_COST_NS = 1000000 }; ///< weighted-fair: what work of unknown cost is charged until it is measured
 
 void wt__note_event(wt_scheduler *s, int64_t time_ns)

@@ -12,13 +12,14 @@
 /// analyze_fourier.c    spectra in other forms, of whole signals too, and autocorrelation
 /// analyze_median.c     medians and nearest neighbours
 /// analyze_separate.c   harmonic and percussive parts
-/// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
+/// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features
+///                      there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_options.c    the command line;   analyze_settings.h  what it hands on to ops
 /// analyze_job.c        files: load, compute, write, many at once
-/// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c  who
-///                      takes which step
+/// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c
+///                      who takes which step
 /// analyze_tiles.h      files too long to be loaded;   analyze_spill.c  what of them is held all the same
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
@@ -68,6 +69,7 @@ typedef struct analyze_options {
     double mask_power;
     bool hard_masks;
     wt_window_config window; ///< of spectra
+    float *own_window;       ///< the samples of a custom one
     wt_stft_pad padding;     ///< likewise
     wt_mel_norm mel_norm;
     int dct_type;  ///< of mfcc
@@ -150,8 +152,8 @@ typedef enum analyze_base {
     ANALYZE_BASES,
 } analyze_base;
 
-/// A feature of one channel on the calling thread; of channels or files in place->pcm on a GPU; from a row of numbers [n]
-/// of the whole signal; and how many samples beside its own it needs.
+/// A feature of one channel on the calling thread; of channels or files in place->pcm on a GPU; from a row of numbers
+/// [n] of the whole signal; and how many samples beside its own it needs.
 typedef wt_status analyze_here(const analyze_signal *signal, analyze_result *result);
 typedef wt_status analyze_there(const analyze_batch *batch, analyze_result *parts);
 typedef wt_status analyze_of_row(const analyze_signal *signal, const float *row, int64_t n, analyze_result *result);
@@ -160,8 +162,8 @@ typedef int64_t analyze_reach(const analyze_signal *signal);
 struct analyze_feature {
     const char *name, *help;
     analyze_tiles tiles;
-    analyze_here *compute; ///< NULL = on_gpu does that too: a file's channels together, at signal.pcm, when the place is
-                           ///< NULL
+    analyze_here *compute; ///< NULL = on_gpu does that too: a file's channels together, at signal.pcm, when the place
+                           ///< is NULL
     analyze_there *on_gpu; ///< parts [n_used]; NULL = not there
     analyze_flow_id flow;  ///< in place of both: the op that its signals go through
     int n_arrays;    ///< of one that goes in tiles, 0 = 1
@@ -213,9 +215,6 @@ WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result
 /// WT_ERR_UNSUPPORTED when it has neither.
 WT_CHECKED wt_status analyze_compute_batch(const analyze_feature *feature, const analyze_batch *batch,
                                            analyze_result *parts);
-/// One feature of a signal's channels on the calling thread, behind what the result holds.
-WT_CHECKED wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
-                                             analyze_result *result);
 
 // ---- analyze_delta.c
 

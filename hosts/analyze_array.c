@@ -1,7 +1,6 @@
 #include "analyze.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/mel.h>
 
@@ -13,6 +12,7 @@ const struct analyze_likes analyze_like = {
     .logmel         = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL},
     .whisper        = {.name = "whisper", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .mfcc           = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX},
+    .mfcc_to_mel    = {.name = "mfcc_to_mel", .unit = "power", .rows = ANALYZE_ROWS_MEL},
     .mfcc_delta     = {.name = "mfcc_delta", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .mfcc_delta2    = {.name = "mfcc_delta2", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .pcen           = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL},
@@ -31,6 +31,7 @@ const struct analyze_likes analyze_like = {
     .pitch_shift    = {.name = "pitch_shift", .unit = "", .layout = ANALYZE_SAMPLES},
     .griffin_lim    = {.name = "griffin_lim", .unit = "", .layout = ANALYZE_SAMPLES},
     .mel_to_audio   = {.name = "mel_to_audio", .unit = "", .layout = ANALYZE_SAMPLES},
+    .mfcc_to_audio  = {.name = "mfcc_to_audio", .unit = "", .layout = ANALYZE_SAMPLES},
     .resample       = {.name = "resample", .unit = "", .layout = ANALYZE_SAMPLES},
     .filter         = {.name = "filter", .unit = "", .layout = ANALYZE_SAMPLES},
     .fir            = {.name = "fir", .unit = "", .layout = ANALYZE_SAMPLES},

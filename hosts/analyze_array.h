@@ -84,7 +84,8 @@ extern const struct analyze_likes {
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
         pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
-        reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
+        reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, mfcc_to_mel,
+        mfcc_to_audio, resample, filter, fir,
         convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
         power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,
         percussive_mask, residual, mel_to_stft, momentary, short_term;

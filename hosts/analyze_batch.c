@@ -7,7 +7,6 @@
 #include "interrupt.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/clock.h>
 
 enum { MAX_SIGNALS = 256 };

@@ -97,7 +97,7 @@ wt_status analyze_fir_taps(const analyze_signal *s, float **taps, int *n_taps)
     return status;
 }
 
-wt_savgol_config analyze_savgol_config(const analyze_signal *s)
+static wt_savgol_config savgol_config(const analyze_signal *s)
 {
     const analyze_effect_options *e = &s->options->effect;
     return (wt_savgol_config){.n_taps = e->n_taps ? e->n_taps : 11,
@@ -134,11 +134,11 @@ wt_status analyze_filtfilt(const analyze_signal *s, analyze_result *r)
     return analyze_filtfilt_of(s, s->pcm, s->n, r);
 }
 
-int64_t analyze_savgol_reach(const analyze_signal *s) { return analyze_savgol_config(s).n_taps; }
+int64_t analyze_savgol_reach(const analyze_signal *s) { return savgol_config(s).n_taps; }
 
 wt_status analyze_savgol(const analyze_signal *s, analyze_result *r)
 {
-    const wt_savgol_config config = analyze_savgol_config(s);
+    const wt_savgol_config config = savgol_config(s);
     void *out;
     wt_status status = check_length("savgol", s->n);
     if (!status) status = analyze_add(r, &analyze_like.savgol, 1, s->n, &out);
@@ -162,7 +162,7 @@ static void destroy_filtfilt(void *plan) { wt_filtfilt_destroy(plan); }
 
 static wt_status make_savgol(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_savgol_config config = analyze_savgol_config(&b->signal);
+    const wt_savgol_config config = savgol_config(&b->signal);
     (void)variant;
     wt_status status = check_length("savgol", b->signal.n);
     if (status) return status;

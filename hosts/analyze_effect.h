@@ -54,7 +54,6 @@ struct analyze_signal;
 WT_CHECKED wt_status analyze_sections(const struct analyze_signal *s, double sos[WT_SOS_MAX_SECTIONS][6], int *n);
 /// The taps of fir. Caller frees. Errors: WT_ERR_BAD_ARG naming the option, WT_ERR_NO_MEMORY.
 WT_CHECKED wt_status analyze_fir_taps(const struct analyze_signal *s, float **taps, int *n_taps);
-wt_savgol_config analyze_savgol_config(const struct analyze_signal *s);
 
 // ---- analyze_flow.c
 

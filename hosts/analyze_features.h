@@ -26,7 +26,7 @@ extern "C" {
 // ---- spectra: analyze_spectral.c, analyze_fourier.c; analyze_gpu_spectral.c
 
 analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, analyze_whisper, analyze_bands,
-    analyze_mfcc, analyze_mfcc_delta, analyze_mfcc_delta2, analyze_pcen, analyze_cqt, analyze_vqt, analyze_pseudo_cqt,
+    analyze_mfcc, analyze_mfcc_delta, analyze_mfcc_delta2, analyze_mfcc_to_mel, analyze_pcen, analyze_cqt, analyze_vqt, analyze_pseudo_cqt,
     analyze_hybrid_cqt, analyze_chroma, analyze_chroma_cqt, analyze_chroma_cens, analyze_tonnetz, analyze_tuning,
     analyze_precise_mel, analyze_frames_of_magnitudes, analyze_frames_of_powers, analyze_power, analyze_phase,
     analyze_spectrogram_db, analyze_bins_db, analyze_fft, analyze_autocorrelation;
@@ -46,8 +46,8 @@ analyze_there analyze_gpu_piptrack, analyze_gpu_salience, analyze_gpu_reassigned
 
 // ---- medians, separation, factors: analyze_median.c, analyze_separate.c, analyze_invert.c
 
-analyze_here analyze_nmf, analyze_griffin_lim, analyze_mel_to_audio, analyze_mel_to_stft, analyze_median, analyze_median_spectrogram,
-    analyze_nn_filter, analyze_hpss, analyze_residual, analyze_hpss_masks;
+analyze_here analyze_nmf, analyze_griffin_lim, analyze_mel_to_audio, analyze_mfcc_to_audio, analyze_mel_to_stft,
+    analyze_median, analyze_median_spectrogram, analyze_nn_filter, analyze_hpss, analyze_residual, analyze_hpss_masks;
 analyze_there analyze_gpu_median, analyze_gpu_median_spectrogram, analyze_gpu_nn_filter, analyze_gpu_hpss,
     analyze_gpu_residual, analyze_gpu_hpss_masks, analyze_gpu_nmf, analyze_gpu_griffin_lim, analyze_gpu_mel_to_audio,
     analyze_gpu_mel_to_stft;
@@ -114,8 +114,9 @@ wt_db_config analyze_db_config(const analyze_options *options, bool limited);
 void analyze_limit(const analyze_options *options, analyze_result *r, const float *largest_db);
 /// On a GPU frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for later.
 bool analyze_limits_later(const analyze_batch *batch);
-/// In place of the last array, of decibels and of coefficients.
+/// In place of the last array: coefficients of decibels, powers of mel bands of coefficients, slopes of these.
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
+wt_status analyze_bands_of_mfcc(const analyze_signal *s, analyze_result *r);
 wt_status analyze_delta_of_mfcc(const analyze_options *options, analyze_result *r, int order);
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
 wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
@@ -130,7 +131,6 @@ wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_nor
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
 int analyze_half_slice(const analyze_options *options); ///< of nsgt: slice s begins at (s - 1) of them
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
-wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);

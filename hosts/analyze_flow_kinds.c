@@ -266,13 +266,20 @@ static int64_t latency_of_echo(const analyze_flow *f) { return lround(ECHO_BLOCK
 
 // clang-format off
 const analyze_flow_kind analyze_flow_kinds[ANALYZE_FLOWS] = {
-    [ANALYZE_FLOW_FILTER]      = {&analyze_like.filter, false, create_filter, destroy_sos, reset_sos, NULL, enqueue_sos, NULL},
-    [ANALYZE_FLOW_FIR]         = {&analyze_like.fir, false, create_fir, destroy_fir, reset_fir, NULL, enqueue_fir, latency_of_fir},
-    [ANALYZE_FLOW_CONVOLVE]    = {&analyze_like.convolve, false, create_convolve, destroy_fir, reset_fir, NULL, enqueue_fir, latency_of_convolve},
-    [ANALYZE_FLOW_PREEMPHASIS] = {&analyze_like.preemphasis, false, create_preemphasis, destroy_sos, reset_sos, begin_preemphasis, enqueue_sos, NULL},
-    [ANALYZE_FLOW_DEEMPHASIS]  = {&analyze_like.deemphasis, false, create_deemphasis, destroy_sos, reset_sos, begin_deemphasis, enqueue_sos, NULL},
+    [ANALYZE_FLOW_FILTER]      = {&analyze_like.filter, false, create_filter, destroy_sos, reset_sos,
+                                  NULL, enqueue_sos, NULL},
+    [ANALYZE_FLOW_FIR]         = {&analyze_like.fir, false, create_fir, destroy_fir, reset_fir,
+                                  NULL, enqueue_fir, latency_of_fir},
+    [ANALYZE_FLOW_CONVOLVE]    = {&analyze_like.convolve, false, create_convolve, destroy_fir, reset_fir,
+                                  NULL, enqueue_fir, latency_of_convolve},
+    [ANALYZE_FLOW_PREEMPHASIS] = {&analyze_like.preemphasis, false, create_preemphasis, destroy_sos, reset_sos,
+                                  begin_preemphasis, enqueue_sos, NULL},
+    [ANALYZE_FLOW_DEEMPHASIS]  = {&analyze_like.deemphasis, false, create_deemphasis, destroy_sos, reset_sos,
+                                  begin_deemphasis, enqueue_sos, NULL},
     [ANALYZE_FLOW_AGC]         = {&analyze_like.agc, true, create_agc, destroy_agc, reset_agc, NULL, enqueue_agc, NULL},
-    [ANALYZE_FLOW_DENOISE]     = {&analyze_like.denoise, false, create_denoise, destroy_denoise, reset_denoise, begin_denoise, enqueue_denoise, latency_of_denoise},
-    [ANALYZE_FLOW_ECHO_CANCEL] = {&analyze_like.echo_cancel, false, create_echo, destroy_echo, reset_echo, NULL, enqueue_echo, latency_of_echo},
+    [ANALYZE_FLOW_DENOISE]     = {&analyze_like.denoise, false, create_denoise, destroy_denoise, reset_denoise,
+                                  begin_denoise, enqueue_denoise, latency_of_denoise},
+    [ANALYZE_FLOW_ECHO_CANCEL] = {&analyze_like.echo_cancel, false, create_echo, destroy_echo, reset_echo,
+                                  NULL, enqueue_echo, latency_of_echo},
 };
 // clang-format on

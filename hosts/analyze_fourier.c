@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/autocorrelate.h>
 #include <warptone/db.h>
 #include <warptone/fft.h>
@@ -150,7 +149,10 @@ static wt_status decibels_on_gpu(const analyze_batch *b, analyze_result *parts, 
     return status ? status : analyze_give(b, parts, &analyze_like.spectrogram_db, data, bins_of(b), n_frames, true);
 }
 
-wt_status analyze_gpu_bins_db(const analyze_batch *b, analyze_result *parts) { return decibels_on_gpu(b, parts, false); }
+wt_status analyze_gpu_bins_db(const analyze_batch *b, analyze_result *parts)
+{
+    return decibels_on_gpu(b, parts, false);
+}
 
 wt_status analyze_gpu_spectrogram_db(const analyze_batch *b, analyze_result *parts)
 {

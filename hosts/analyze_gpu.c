@@ -14,7 +14,8 @@
 
 const char *analyze_stage_name(analyze_stage stage)
 {
-    static const char *const names[] = {"idle", "look", "open", "read", "memory", "plans", "compute", "wait", "give", "write"};
+    static const char *const names[] = {"idle",  "look",    "open", "read", "memory",
+                                        "plans", "compute", "wait", "give", "write"};
     return names[stage];
 }
 

@@ -94,7 +94,8 @@ WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *pa
 /// The place's plan of spectra, and of the way back to signals as long as the batch's.
 WT_CHECKED wt_status analyze_stft_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
                                          wt_stft_plan **plan);
-/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0; `precise`: by transforms in double.
+/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0; `precise`: by transforms in
+/// double.
 WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
                                             wt_buffer **spectra, int64_t *n_frames);
 

@@ -2,7 +2,6 @@
 
 #include "analyze_features.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/pcm.h>
 #include <warptone/spectral.h>

@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <warptone/decompose.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/mel_inverse.h>
@@ -183,17 +182,28 @@ static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *me
     return status;
 }
 
-wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
+static wt_status add_signal_of_mel(const analyze_signal *s, analyze_here *bands, const analyze_array *like,
+                                   analyze_result *r)
 {
     analyze_result mel = {.maps = s->maps};
     size_t mapped = 0;
     void *magnitudes = NULL;
-    wt_status status = bands_of(s, &mel);
+    wt_status status = bands(s, &mel);
     if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes, &mapped);
-    if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), &analyze_like.mel_to_audio, r);
+    if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), like, r);
     analyze_let_go(magnitudes, mapped);
     analyze_result_free(&mel);
     return status;
+}
+
+wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
+{
+    return add_signal_of_mel(s, bands_of, &analyze_like.mel_to_audio, r);
+}
+
+wt_status analyze_mfcc_to_audio(const analyze_signal *s, analyze_result *r)
+{
+    return add_signal_of_mel(s, analyze_mfcc_to_mel, &analyze_like.mfcc_to_audio, r);
 }
 
 // ---- on a GPU
@@ -229,7 +239,8 @@ static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, 
     status = analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data);
     for (int64_t k = 0; k < b->n_signals && !status; k++) {
         analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
-        begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
+        begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n,
+                      x + h + k * n * columns);
     }
     if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <warptone/clock.h>
 #include <warptone/pcm.h>
@@ -38,9 +39,11 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
                            "%s: %s holds audio, want one feature that makes signals, as hpss, filter or griffin_lim do",
                            path, extension);
         }
+    if (!extension)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: no extension says the format, want npy, npz, csv, json or png", path);
     return wt_fail(WT_ERR_BAD_ARG,
                    "%s: format \"%s\", want npy, npz, csv, json, png, or an audio format for a feature that is audio",
-                   path, extension ? extension : "");
+                   path, extension);
 }
 
 // ---- one file
@@ -110,6 +113,14 @@ static wt_status load(const analyze_options *options, const char *path, wt_audio
     return status;
 }
 
+wt_status analyze_refuse_input(const char *input, const char *path)
+{
+    struct stat in, out;
+    const bool same =
+        stat(input, &in) == 0 && stat(path, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+    return same ? wt_fail(WT_ERR_BAD_ARG, "%s: is the input itself, want another output", path) : WT_OK;
+}
+
 /// Of several parts "out/a.wav" becomes "out/a-harmonic.wav". Caller frees; NULL without memory.
 static char *part_path(const analyze_report *report, const char *output, const char *part)
 {
@@ -130,7 +141,8 @@ wt_status analyze_part_open(const analyze_report *report, const analyze_array *p
     char *path = part_path(report, output, part->name);
     *writer = NULL;
     if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");
-    wt_status status = wt_audio_writer_open(path, &config, writer);
+    wt_status status = analyze_refuse_input(report->input, path);
+    if (!status) status = wt_audio_writer_open(path, &config, writer);
     free(path);
     return status;
 }
@@ -190,11 +202,12 @@ static wt_status write_file(const analyze_report *report, write_function write, 
 wt_status analyze_write_result(const analyze_report *report, const char *output)
 {
     const analyze_format format = report->options->format;
+    wt_status status = format == ANALYZE_AUDIO ? WT_OK : analyze_refuse_input(report->input, output);
+    if (status) return status;
     if (format == ANALYZE_PNG) return analyze_plot(report, output);
     if (format != ANALYZE_AUDIO)
         return strcmp(output, "-") ? write_file(report, writers[format], output)
                                    : write_stdout(report, writers[format]);
-    wt_status status = WT_OK;
     for (int k = 0; k < report->result->n_arrays && !status; k++)
         status = write_part(report, &report->result->arrays[k], output);
     return status;
@@ -216,7 +229,7 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
                                        .place = place->device ? place : NULL};
         item->audio_s = (double)audio.n_frames / audio.rate_hz;
         item->rate_hz = audio.rate_hz, item->channels = audio.channels;
-        item->n_repaired = audio.info.n_repaired_samples;
+        process_note_input(item, &audio.info);
         status = analyze_compute(&signal, audio.channels, result);
     }
     if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
@@ -247,27 +260,29 @@ static wt_status do_item(const analyze_options *options, analyze_place *place, p
     return do_whole(options, place, item);
 }
 
-void analyze_note_error(process_item *item, wt_status status)
-{
-    const char *sentence = wt_last_error();
-    const bool named = strstr(sentence, item->input) || strstr(sentence, item->output);
-    item->status = status;
-    snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : item->input, named ? "" : ": ", sentence);
-}
-
 void analyze_do_item(const analyze_options *options, analyze_place *place, process_item *item)
 {
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     const wt_status status = do_item(options, place, item);
-    if (status) analyze_note_error(item, status);
+    if (status) process_note_error(item, status);
     item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+}
+
+static void note_warnings(process_item *item)
+{
+    char cut[96] = "", repaired[96] = "";
+    if (item->n_left)
+        snprintf(cut, sizeof cut, "the input is truncated: %lld frames are there", (long long)item->n_left);
+    if (item->n_repaired)
+        snprintf(repaired, sizeof repaired, "%lld samples were not finite and count as 0", (long long)item->n_repaired);
+    if (*cut || *repaired)
+        snprintf(item->message, sizeof item->message, "%s: %s%s%s", item->input, cut, *cut && *repaired ? "; " : "",
+                 repaired);
 }
 
 void analyze_item_done(process_run *run, process_item *item)
 {
-    if (!item->status && item->n_repaired)
-        snprintf(item->message, sizeof item->message, "%s: %lld samples were not finite and count as 0", item->input,
-                 (long long)item->n_repaired);
+    if (!item->status) note_warnings(item);
     item->finished = true;
     atomic_fetch_add(&run->done_milliseconds, (long long)(item->audio_s * 1000));
     atomic_fetch_add(&run->n_done, 1);

@@ -12,13 +12,16 @@
 static wt_normalize_config config_of(const analyze_signal *s, int channels, int n_signals)
 {
     const analyze_effect_options *e = &s->options->effect;
+    const wt_loudness_config *l = &s->options->ops.loudness;
     return (wt_normalize_config){.kind = e->by,
                                  .target_db = e->target_db,
                                  .ceiling_db = e->ceiling_db,
                                  .rate_hz = s->rate_hz,
                                  .channels = channels,
                                  .n_frames = s->n,
-                                 .n_signals = n_signals};
+                                 .n_signals = n_signals,
+                                 .dual_mono = l->dual_mono,
+                                 .no_true_peak = l->no_true_peak};
 }
 
 static wt_status give(const analyze_batch *b, const float *made, analyze_result *parts)
@@ -111,9 +114,12 @@ wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_le
     l->config.n_frames = 1;
     wt_status status = wt_normalize_create(NULL, &l->config, &checked); // that nothing is out of range
     if (!status) wt_normalize_destroy(checked);
-    if (!status && l->config.kind == WT_NORMALIZE_LOUDNESS)
-        status = wt_loudness_create(&(wt_loudness_config){.rate_hz = s->rate_hz, .channels = channels}, &l->loudness);
-    return status;
+    if (status || l->config.kind != WT_NORMALIZE_LOUDNESS) return status;
+    const wt_loudness_config meter = {.rate_hz = s->rate_hz,
+                                      .channels = channels,
+                                      .dual_mono = l->config.dual_mono,
+                                      .no_true_peak = l->config.no_true_peak};
+    return wt_loudness_create(&meter, &l->loudness);
 }
 
 void analyze_level_destroy(analyze_level *level)

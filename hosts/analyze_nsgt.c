@@ -1,4 +1,5 @@
-// The invertible constant-Q transform at each frame: a walk along a signal's slices, on the calling thread, and on a GPU.
+// The invertible constant-Q transform at each frame: a walk along a signal's slices, on the calling thread, and on a
+// GPU.
 
 #include "analyze_features.h"
 
@@ -48,7 +49,8 @@ static void read_half(const analyze_signal *s, const wt_nsgt *nsgt, const float 
 
 static int64_t n_halves(const analyze_signal *s)
 {
-    return (analyze_centred_frames(s->options, s->n) - 1) * analyze_hop(s->options) / analyze_half_slice(s->options) + 1;
+    const int64_t last = (analyze_centred_frames(s->options, s->n) - 1) * analyze_hop(s->options);
+    return last / analyze_half_slice(s->options) + 1;
 }
 
 wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)

@@ -1,6 +1,7 @@
 // The command line of `warptone analyze`: what may be said, and what the words among it mean.
 
 #include "analyze_options.h"
+#include "analyze_tiles.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,10 +40,11 @@ static void frame_options(analyze_arguments *a, option_table *table)
         OPTION_INT("hop", 0, &o->hop, "N", 1, 1 << 20, "samples from frame to frame, 512"),
         OPTION_INT("win-length", 0, &o->win_length, "N", 1, 1 << 20, "samples of the window, as n-fft"),
         OPTION_TEXT("window", 0, &a->window, "NAME",
-                    "of spectra, cqt and fir: hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or "
-                    "rectangular; hann if left out, of fir hamming"),
+                    "of spectra, cqt and fir: hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top, "
+                    "rectangular or, of spectra, custom; hann if left out, of fir hamming"),
         OPTION_NUMBER("window-parameter", 0, &o->window.parameter, "X", 0.001, 1e6,
                       "kaiser's beta; gaussian's deviation in samples"),
+        OPTION_TEXT("window-file", 0, &a->window_file, "FILE", "the samples of a custom one, as audio of any rate"),
         OPTION_TEXT("padding", 0, &a->padding, "NAME",
                     "what frames see beyond the signal: zero, reflect, symmetric, edge or ramp; zero if left out"),
         OPTION_FLAG(
@@ -197,8 +199,9 @@ static void time_options(analyze_arguments *a, option_table *table)
         OPTION_FLAG("scale", 0, &t->shift.scale, "pitch_shift keeps the energy, not the amplitude"),
         OPTION_INT("components", 0, &o->n_components, "N", 1, 4096, "of nmf, 8"),
         OPTION_TEXT("solver", 0, &a->solver, "NAME", "of nmf: cd, multiplicative or multiplicative_kl; cd if left out"),
-        OPTION_INT("iterations", 0, &o->n_iter, "N", 1, 1 << 20, "of nmf, 200, of griffin_lim and mel_to_audio, 32"),
-        OPTION_INT("seed", 0, &o->seed, "N", 0, 2147483647, "of what these three begin with, 0"),
+        OPTION_INT("iterations", 0, &o->n_iter, "N", 1, 1 << 20,
+                   "of nmf, 200, of griffin_lim, mel_to_audio and mfcc_to_audio, 32"),
+        OPTION_INT("seed", 0, &o->seed, "N", 0, 2147483647, "of what these begin with, 0"),
         OPTION_TEXT("init", 0, &a->init, "NAME",
                     "phases that griffin_lim begins with: random or zero; random if left out"),
         OPTION_NUMBER("momentum", 0, &a->momentum, "X", 0, 1, "of griffin_lim, 0.99; 0 = Griffin and Lim's original"),
@@ -296,8 +299,10 @@ static void voice_options(analyze_arguments *a, option_table *table)
         OPTION_NUMBER("vad-leave", 0, &t->vad.leave_db, "DB", 0.1, 60, "above it speech goes on, 4"),
         OPTION_NUMBER("vad-min", 0, &t->vad.min_db, "DB", -200, -0.01, "what is quieter is never speech, -60"),
         OPTION_NUMBER("hangover", 0, &t->vad.hangover_ms, "MS", 0.001, 10000, "that speech goes on after it, 200"),
-        OPTION_FLAG("dual-mono", 0, &t->loudness.dual_mono, "loudness of one channel that two loudspeakers play"),
-        OPTION_FLAG("no-true-peak", 0, &t->loudness.no_true_peak, "loudness by samples alone: the true peak is theirs"),
+        OPTION_FLAG("dual-mono", 0, &t->loudness.dual_mono,
+                    "loudness, also normalize's, of one channel that two loudspeakers play"),
+        OPTION_FLAG("no-true-peak", 0, &t->loudness.no_true_peak,
+                    "loudness by samples alone: the true peak is theirs, also of normalize's ceiling"),
         OPTION_NUMBER("top-db", 0, &o->top_db, "DB", 0.1, 1000,
                       "below the loudest, of trim and split, 60: what is silent; of logmel, mfcc and spectrogram_db, "
                       "80: the least"),
@@ -408,7 +413,8 @@ static wt_status choose_noise(const char *text, double noise_s[2])
 /// What is left out is the first of its type.
 static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
 {
-    static const char *const windows = "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular";
+    static const char *const windows =
+        "hann hamming blackman blackman_harris kaiser gaussian flat_top rectangular custom";
     analyze_effect_options *e = &o->effect;
     analyze_settings *t = &o->ops;
     wt_status status = WT_OK;
@@ -533,6 +539,7 @@ static wt_status choose_fir_window(const analyze_arguments *a, analyze_options *
         [WT_WINDOW_GAUSSIAN] = -1,
         [WT_WINDOW_FLAT_TOP] = -1,
         [WT_WINDOW_RECTANGULAR] = WT_FIR_RECTANGULAR,
+        [WT_WINDOW_CUSTOM] = -1,
     };
     const int window = a->window ? of_fir[o->window.kind] : WT_FIR_HAMMING;
     if (window >= 0)
@@ -572,6 +579,37 @@ static wt_status check_window(const wt_window_config *window)
                : wt_fail(WT_ERR_BAD_ARG, "--window-parameter %g is of --window kaiser or gaussian", window->parameter);
 }
 
+static wt_status read_window(analyze_source *file, const char *path, int n, float *samples)
+{
+    int64_t n_got;
+    wt_status status = analyze_source_read(file, samples, n + 1, n + 1, &n_got);
+    if (!status && n_got != n)
+        status = wt_fail(WT_ERR_BAD_ARG, "--window-file %s has %s%lld samples, want %d, as --win-length or --n-fft",
+                         path, n_got > n ? "more than " : "", (long long)(n_got > n ? n : n_got), n);
+    if (!status && analyze_source_info(file).n_repaired_samples)
+        status = wt_fail(WT_ERR_BAD_ARG, "--window-file %s has samples that are no numbers", path);
+    return status;
+}
+
+/// The mean of the file's channels, at its own rate.
+static wt_status choose_window_file(const char *path, analyze_options *o)
+{
+    const int n = o->win_length ? o->win_length : analyze_n_fft(o);
+    const analyze_options as_it_is = {.rate_hz = 0};
+    analyze_source *file;
+    if ((o->window.kind == WT_WINDOW_CUSTOM) != (path != NULL))
+        return path ? wt_fail(WT_ERR_BAD_ARG, "--window-file %s is of --window custom", path)
+                    : wt_fail(WT_ERR_BAD_ARG, "--window custom wants --window-file FILE");
+    if (!path) return WT_OK;
+    o->own_window = malloc(sizeof *o->own_window * ((size_t)n + 1));
+    if (!o->own_window) return wt_fail(WT_ERR_NO_MEMORY, "analyze: a window of %d samples", n);
+    o->window.samples = o->own_window;
+    wt_status status = analyze_source_open(&as_it_is, path, &file);
+    if (!status) status = read_window(file, path, n, o->own_window);
+    analyze_source_close(file);
+    return status;
+}
+
 /// 0 is left out to the ops; who says it means it.
 static wt_status choose_fmin(const analyze_arguments *a, analyze_options *o)
 {
@@ -587,6 +625,7 @@ wt_status analyze_options_choose(analyze_arguments *a)
     analyze_effect_options *e = &a->options.effect;
     wt_status status = choose_words(a, &a->options);
     if (!status) status = check_window(&a->options.window);
+    if (!status) status = choose_window_file(a->window_file, &a->options);
     if (!status && a->edges)
         status =
             read_numbers("edges", a->edges, "one frequency in Hz, or two as 300,3400", e->edges_hz, 2, &e->n_edges);

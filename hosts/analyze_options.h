@@ -7,8 +7,8 @@
 
 typedef struct analyze_arguments {
     const char *features, *format, *backend, *vocoder, *quality, *family, *band, *edges, *design, *by, *denoiser,
-        *noise, *distance, *aggregate, *window, *padding, *mel_norm, *solver, *ref, *dct_norm, *delta_mode, *intervals,
-        *filter_norm, *norm, *cqt_mode, *init, *harmonics, *weights, *fill_value, *beta;
+        *noise, *distance, *aggregate, *window, *window_file, *padding, *mel_norm, *solver, *ref, *dct_norm,
+        *delta_mode, *intervals, *filter_norm, *norm, *cqt_mode, *init, *harmonics, *weights, *fill_value, *beta;
     double fmin_hz, gamma_hz, octwidth, momentum; ///< below 0 = left out
     double tuning; ///< NAN = left out
     bool json, resume, quiet;

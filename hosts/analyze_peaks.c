@@ -202,7 +202,8 @@ wt_status analyze_gpu_reassigned(const analyze_batch *b, analyze_result *parts)
     void *plan;
     const void *data;
     wt_buffer *out = NULL;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_reassigned, destroy_reassigned}, b->whole != NULL, &plan);
+    wt_status status =
+        analyze_kept_plan(b, &(analyze_maker){make_reassigned, destroy_reassigned}, b->whole != NULL, &plan);
     const int64_t n_frames = status ? 0 : wt_reassigned_frames(plan), bins = status ? 0 : wt_reassigned_bins(plan);
     const size_t bytes = 3 * sizeof(float) * floats_of(b, n_frames);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);

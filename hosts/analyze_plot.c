@@ -196,9 +196,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/// Decibels: 80 below the largest. Chroma, masks and tempogram: 0 to 1. Coefficients, pcen and the Fourier tempogram: all but
-/// the outer 2 % at either end. An mfcc's coefficient 0, the lowest row, is the level: far from the others, it does not
-/// count.
+/// Decibels: 80 below the largest. Chroma, masks and tempogram: 0 to 1. Coefficients, pcen and the Fourier tempogram:
+/// all but the outer 2 % at either end. An mfcc's coefficient 0, the lowest row, is the level: far from the others, it
+/// does not count.
 static void set_colours(panel *q, const analyze_array *a, const float *pixels, int64_t count)
 {
     if (!strcmp(a->name, "mfcc") && analyze_n_rows(a) > 1) {

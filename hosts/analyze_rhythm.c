@@ -10,7 +10,7 @@
 // C2 to C7, the range of most voices and instruments, as librosa's pages use it.
 static const double c2_hz = 65.40639132514966, c7_hz = 2093.004522404789;
 
-wt_pitch_frames analyze_pitch_frames(const analyze_signal *s)
+static wt_pitch_frames pitch_frames(const analyze_signal *s)
 {
     const analyze_options *o = s->options;
     return (wt_pitch_frames){.rate_hz = s->rate_hz, .fmin_hz = o->fmin_hz > 0 ? o->fmin_hz : c2_hz,
@@ -21,14 +21,14 @@ wt_pitch_frames analyze_pitch_frames(const analyze_signal *s)
 wt_yin_config analyze_yin_config(const analyze_signal *s)
 {
     wt_yin_config config = s->options->ops.yin;
-    config.frames = analyze_pitch_frames(s);
+    config.frames = pitch_frames(s);
     return config;
 }
 
 wt_pyin_config analyze_pyin_config(const analyze_signal *s)
 {
     wt_pyin_config config = s->options->ops.pyin;
-    config.frames = analyze_pitch_frames(s);
+    config.frames = pitch_frames(s);
     config.resolution = s->options->ops.resolution, config.calibrated = s->options->calibrated;
     return config;
 }
@@ -91,7 +91,8 @@ wt_onset_config analyze_onset_config(const analyze_signal *s, bool median)
     return config;
 }
 
-/// What a frame is compared with; and without its slow part, which its filter forgets by 0.99 a frame, 1e-9 after these.
+/// What a frame is compared with; and without its slow part, which its filter forgets by 0.99 a frame, 1e-9 after
+/// these.
 int64_t analyze_onset_reach(const analyze_signal *s)
 {
     const wt_onset_config *onset = &s->options->ops.onset;

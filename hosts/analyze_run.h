@@ -24,8 +24,8 @@ WT_CHECKED wt_status analyze_write_result(const analyze_report *report, const ch
 /// One of the parts of hpss, beside `output`. Errors: those of wt_audio_writer_open.  [worker]
 WT_CHECKED wt_status analyze_part_open(const analyze_report *report, const analyze_array *part, const char *output,
                                        wt_audio_writer **writer);
-/// This thread's last error into the item: sentences of the ops do not know the file.  [worker]
-void analyze_note_error(process_item *item, wt_status status);
+/// Errors: WT_ERR_BAD_ARG when `path` is the file `input`, by whatever name.  [worker]
+WT_CHECKED wt_status analyze_refuse_input(const char *input, const char *path);
 void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
 /// Do all items on options->n_jobs threads; errors of single files stand in their items. `times` begins at 0.
 /// Errors: only what ends the whole run.  [main]

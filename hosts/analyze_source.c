@@ -58,16 +58,11 @@ wt_status analyze_source_open(const analyze_options *options, const char *path, 
     return status;
 }
 
-int64_t analyze_source_length(const analyze_source *s) { return s->n; }
-
 int analyze_source_channels(const analyze_source *s) { return s->channels; }
 
 int analyze_source_rate_hz(const analyze_source *s) { return s->rate_hz; }
 
-int64_t analyze_source_repaired(const analyze_source *s)
-{
-    return wt_audio_reader_get_info(s->reader).n_repaired_samples;
-}
+wt_audio_info analyze_source_info(const analyze_source *s) { return wt_audio_reader_get_info(s->reader); }
 
 static wt_status source_refill(analyze_source *s)
 {

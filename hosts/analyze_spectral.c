@@ -219,26 +219,33 @@ wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
     void *data;
     wt_status status = analyze_add(r, &analyze_like.mfcc, config.n_mfcc ? config.n_mfcc : 20, n_frames, &data);
     if (!status) status = wt_mfcc_of_db(&config, bands.data, n_frames, data);
-    free(bands.data);
+    analyze_let_go(bands.data, bands.mapped);
     return status;
 }
 
 wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
 {
-    wt_mfcc *mfcc = NULL;
-    void *data;
-    wt_status status;
-    if (s->whole) {
-        status = analyze_logmel(s, r);
-        return status ? status : analyze_mfcc_of_bands(s, r);
-    }
+    wt_status status = analyze_logmel(s, r);
+    return status ? status : analyze_mfcc_of_bands(s, r);
+}
+
+wt_status analyze_bands_of_mfcc(const analyze_signal *s, analyze_result *r)
+{
     const wt_mfcc_config config = analyze_mfcc_config(s);
-    status = wt_mfcc_create(NULL, &config, &mfcc);
-    if (!status)
-        status = analyze_add(r, &analyze_like.mfcc, wt_mfcc_coefficients(mfcc), wt_mfcc_frames(mfcc), &data);
-    if (!status) wt_mfcc_run(mfcc, s->pcm, data);
-    wt_mfcc_destroy(mfcc);
+    const int n_mels = config.mel.bank.n_mels ? config.mel.bank.n_mels : 128;
+    analyze_array mfcc = r->arrays[--r->n_arrays];
+    const int64_t n_frames = analyze_n_columns(&mfcc);
+    void *data;
+    wt_status status = analyze_add(r, &analyze_like.mfcc_to_mel, n_mels, n_frames, &data);
+    if (!status) status = wt_mfcc_to_mel(&config, mfcc.data, n_frames, data);
+    analyze_let_go(mfcc.data, mfcc.mapped);
     return status;
+}
+
+wt_status analyze_mfcc_to_mel(const analyze_signal *s, analyze_result *r)
+{
+    wt_status status = analyze_mfcc(s, r);
+    return status ? status : analyze_bands_of_mfcc(s, r);
 }
 
 /// The slope of each coefficient, or how it changes.
@@ -251,7 +258,7 @@ wt_status analyze_delta_of_mfcc(const analyze_options *o, analyze_result *r, int
     wt_status status = analyze_add(r, like, n_rows, n_frames, &data);
     const wt_delta_config config = analyze_delta_config(o, order);
     if (!status) status = wt_delta_run(&config, mfcc.data, n_rows, n_frames, data);
-    free(mfcc.data);
+    analyze_let_go(mfcc.data, mfcc.mapped);
     return status;
 }
 

@@ -1,7 +1,6 @@
 #include "analyze_write.h"
 
 #include <math.h>
-#include <string.h>
 
 static double frame_s(const analyze_report *report, double frame)
 {
@@ -112,7 +111,8 @@ wt_status analyze_write_csv(const analyze_report *report, FILE *out)
 {
     analyze_result r = *report->result;
     if (r.n_arrays == 2 && r.arrays[0].layout == ANALYZE_EVENTS && r.arrays[1].layout == ANALYZE_VALUE) r.n_arrays = 1;
-    const analyze_report short_report = {.options = report->options, .result = &r, .n = report->n, .rate_hz = report->rate_hz};
+    const analyze_report short_report = {
+        .options = report->options, .result = &r, .n = report->n, .rate_hz = report->rate_hz};
     wt_status status = analyze_csv_check(&r);
     if (status) return status;
     if (r.arrays[0].layout == ANALYZE_VALUE) write_values(&r, out);

@@ -1,7 +1,7 @@
 // Signals too long to be held, cut into tiles of whole frames, and each tile's columns written where they belong. A
 // tile is given as many samples before and behind its own frames as those reach; the frames that meet its ends are made
-// and thrown away, so every column has the numbers of the whole signal. Formats that are not written so take the columns
-// from files that they are gathered in (analyze_spill.c).
+// and thrown away, so every column has the numbers of the whole signal. Formats that are not written so take the
+// columns from files that they are gathered in (analyze_spill.c).
 //
 // What columns need of the whole signal, and features that are no columns, come first (analyze_whole.c).
 
@@ -79,7 +79,8 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
         if (to > w->n) to = w->n;
         for (int c = 0; c < w->channels; c++) {
             memmove(w->pcm + c * w->room, w->pcm + c * w->room + (from - begin), sizeof *w->pcm * (size_t)(end - from));
-            w->whole[c].begin = from, w->whole[c].n = w->n, w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
+            w->whole[c].begin = from, w->whole[c].n = w->n, w->whole[c].from = before,
+            w->whole[c].count = last ? -1 : w->n_own;
         }
         begin = from;
         status = analyze_source_read(s, w->pcm + (end - begin), w->room, to - end, &n_got);
@@ -90,13 +91,13 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
         if (last) break;
     }
     w->n_read = end;
-    w->n_repaired = analyze_source_repaired(s);
+    if (!w->info.truncated) w->info = analyze_source_info(s); // the walk again up to what there was meets no end
     analyze_source_close(s);
     return status;
 }
 
-/// Samples on each side of a constant-Q transform: filters are as long as their lowest note wants, up to twice that in a
-/// frame, and a halving's filter reaches 200 samples of its own rate.
+/// Samples on each side of a constant-Q transform: filters are as long as their lowest note wants, up to twice that in
+/// a frame, and a halving's filter reaches 200 samples of its own rate.
 static int64_t reach_of_cqt(const wt_cqt_config *c, int rate_hz)
 {
     const int steps = c->bins_per_octave ? c->bins_per_octave : 12;
@@ -205,7 +206,8 @@ static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_re
     const int64_t hop = analyze_hop(tiled), least = 4 * (int64_t)analyze_n_fft(tiled) + 32 * hop;
     const int64_t n = w->n > least ? w->n - (w->n - least) / hop * hop : w->n;
     memset(w->pcm, 0, sizeof *w->pcm * (size_t)(w->room * w->channels));
-    for (int c = 0; c < w->channels; c++) w->whole[c].begin = w->whole[c].from = 0, w->whole[c].n = w->n, w->whole[c].count = -1;
+    for (int c = 0; c < w->channels; c++)
+        w->whole[c].begin = w->whole[c].from = 0, w->whole[c].n = w->n, w->whole[c].count = -1;
     wt_status status = tiled->n_features ? compute_tile(w, tiled, n, shapes) : WT_OK;
     for (int k = 0; k < shapes->n_arrays; k++) {
         analyze_array *a = &shapes->arrays[k];
@@ -357,7 +359,8 @@ static wt_status write_to(analyze_walk *w, sink *s, const char *output)
         s->out = stdout;
         return write_table(w, s);
     }
-    wt_status status = wt__atomic_file_open(output, &file);
+    wt_status status = analyze_refuse_input(w->path, output);
+    if (!status) status = wt__atomic_file_open(output, &file);
     if (status) return status;
     s->fd = file.fd;
     if (s->report->options->format == ANALYZE_CSV) {
@@ -454,7 +457,8 @@ wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place,
         status = run_once(&w, item->output);
     }
     item->audio_s = (double)w.n / w.rate_hz;
-    item->rate_hz = w.rate_hz, item->channels = w.channels, item->n_repaired = w.n_repaired;
+    item->rate_hz = w.rate_hz, item->channels = w.channels;
+    process_note_input(item, &w.info);
     for (int c = 0; w.whole && c < w.channels; c++) {
         forget(&w.whole[c]);
         free(w.whole[c].smooth), free(w.whole[c].voice);

@@ -1,4 +1,4 @@
-/// Files too long to be loaded: analyze_tiles.c  tile by tile; analyze_whole.c  what their tiles must know of the whole;
+/// Files too long to be loaded: analyze_tiles.c  tile by tile; analyze_whole.c  what their tiles must know of all;
 /// analyze_source.c  their samples in order.
 #ifndef WT_ANALYZE_TILES_H
 #define WT_ANALYZE_TILES_H
@@ -14,8 +14,8 @@ extern "C" {
 int analyze_tile(const analyze_options *options); ///< samples
 /// How many samples the features will see of a channel.  [worker]
 WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
-/// Can this output be written tile by tile? Else the arrays are gathered in files before. And do tiles cost the features
-/// no more than the whole does? Others are held up to ANALYZE_HELD tiles.
+/// Can this output be written tile by tile? Else the arrays are gathered in files before. And do tiles cost the
+/// features no more than the whole does? Others are held up to ANALYZE_HELD tiles.
 bool analyze_writes_tiles(const analyze_options *options, const char *output);
 bool analyze_tiles_are_cheap(const analyze_options *options);
 enum { ANALYZE_HELD = 8 };
@@ -29,10 +29,9 @@ WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, analyze_pl
 typedef struct analyze_source analyze_source;
 WT_CHECKED wt_status analyze_source_open(const analyze_options *options, const char *path, analyze_source **source);
 void analyze_source_close(analyze_source *source); ///< NULL is allowed.
-int64_t analyze_source_length(const analyze_source *source);   ///< samples in all as the file says; -1: it does not
 int analyze_source_channels(const analyze_source *source);
 int analyze_source_rate_hz(const analyze_source *source);
-int64_t analyze_source_repaired(const analyze_source *source); ///< samples so far that were not finite
+wt_audio_info analyze_source_info(const analyze_source *source); ///< of the file, as far as it is read
 /// The next `n` samples into rows `stride` apart; *n_got is less only at the end.
 WT_CHECKED wt_status analyze_source_read(analyze_source *source, float *out, int64_t stride, int64_t n,
                                          int64_t *n_got);
@@ -50,7 +49,8 @@ typedef struct analyze_walk {
     analyze_whole *whole;    // [channels]
     float *pcm;              // [channels][room]
     int64_t room;
-    int64_t n_read, n_repaired; // samples that there were; those of them that were not finite
+    int64_t n_read;     // samples that there were
+    wt_audio_info info; // of the file, where a walk saw its end
     bool keep_samples;          // of the first channel, [n], mapped
     float *samples;
 } analyze_walk;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 // ---- facts
 
@@ -282,7 +281,8 @@ static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f,
     return f->finish ? f->finish(&s, r->values, r->n, result) : f->compute(&s, result);
 }
 
-static wt_status finish(const analyze_walk *w, const analyze_feature *feature, const gatherer *g, analyze_result *result)
+static wt_status finish(const analyze_walk *w, const analyze_feature *feature, const gatherer *g,
+                        analyze_result *result)
 {
     const analyze_feature *f = feature->of ? feature->of : feature;
     analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);

@@ -33,7 +33,8 @@ static bool read_file(analyze_work *w, int k, char *to)
                 (before.sample == WT_SAMPLE_S16) == f->integers &&
                 !wt_audio_reader_read_packed(reader, to, f->n, &n_read) && n_read == f->n &&
                 !wt_audio_reader_read_packed(reader, probe, 1, &more) && !more;
-    item->n_repaired = wt_audio_reader_get_info(reader).n_repaired_samples;
+    const wt_audio_info after = wt_audio_reader_get_info(reader);
+    process_note_input(item, &after);
     wt_audio_reader_close(reader);
     if (!good) memset(to, 0, file_bytes(w));
     return good;
@@ -173,7 +174,7 @@ void analyze_work_compute(analyze_work *w)
 {
     w->status = compute(w);
     if (w->status) settle(w);
-    for (int k = 0; k < w->n_files && w->status == WT_ERR_CANCELLED; k++) analyze_note_error(item_of(w, k), w->status);
+    for (int k = 0; k < w->n_files && w->status == WT_ERR_CANCELLED; k++) process_note_error(item_of(w, k), w->status);
 }
 
 void analyze_work_alone(analyze_work *w)
@@ -196,7 +197,7 @@ void analyze_work_write(analyze_work *w, int k)
         item->rate_hz = report.rate_hz, item->channels = report.channels;
         item->audio_s = (double)report.n / report.rate_hz;
         const wt_status status = analyze_write_result(&report, item->output);
-        if (status) analyze_note_error(item, status);
+        if (status) process_note_error(item, status);
         item->wall_s = (double)(wt_clock_now_ns(NULL) - w->begin_ns) * 1e-9 / w->n_files;
     }
     if (w->results) analyze_result_free(&w->results[k]);

@@ -1,4 +1,5 @@
-/// What is written of a file's features: analyze_numpy.c  NPY and NPZ; analyze_text.c  CSV and JSON; analyze_plot.c  PNG.
+/// What is written of a file's features: analyze_numpy.c  NPY and NPZ; analyze_text.c  CSV and JSON; analyze_plot.c
+/// PNG.
 #ifndef WT_ANALYZE_WRITE_H
 #define WT_ANALYZE_WRITE_H
 

@@ -253,12 +253,24 @@ static wt_status read_bytes(wt_audio_reader *r, unsigned char *bytes, size_t siz
     return WT_OK;
 }
 
+/// A file that is piped in would be heard with its header as a click, and compressed ones as noise.
+static wt_status refuse_piped_file(const char *path, const unsigned char *bytes, size_t n_bytes)
+{
+    static const char marks[][5] = {"RIFF", "RF64", "fLaC", "OggS", "FORM", "caff"};
+    for (size_t k = 0; k < sizeof marks / sizeof *marks && n_bytes >= 4; k++)
+        if (!memcmp(bytes, marks[k], 4))
+            return wt_fail(WT_ERR_FORMAT, "%s: begins with %s, as an audio file does; want raw PCM, or the file by name",
+                           path, marks[k]);
+    return WT_OK;
+}
+
 static wt_status raw_frames(wt_audio_reader *r, int n_frames, int *n_read)
 {
     const size_t channels = (size_t)r->info.channels;
     const size_t frame_bytes = channels * (size_t)wt__raw_bytes(r->raw_sample);
     size_t n_bytes = 0;
     wt_status status = read_bytes(r, r->raw, (size_t)n_frames * frame_bytes, &n_bytes);
+    if (!status && !r->frames_in) status = refuse_piped_file(r->path, r->raw, n_bytes);
     if (status) return status;
     *n_read = (int)(n_bytes / frame_bytes);
     if (n_bytes % frame_bytes) r->info.truncated = true; // a part of a frame at the end

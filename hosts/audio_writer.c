@@ -28,7 +28,7 @@ struct wt_audio_writer {
     int fd;                 // the output's, or standard output
     int64_t offset;         // libsndfile's position in the file
     int write_error;        // errno of the first write that failed, 0 = none
-    bool sync;
+    bool sync, recording;
 
     int bits;  // of the integers to round to; 0 = float
     bool clip; // hold at full scale
@@ -108,9 +108,12 @@ static int sample_bytes(wt_sample_format sample)
     return bytes[sample];
 }
 
-/// A WAV header counts in 32 bits, RF64 in 64; the plain header is defined for mono and stereo only.
-static int widen_wav(int subtype, const wt_audio_info *info, const wt_audio_info *source)
+/// A WAV header counts in 32 bits, RF64 in 64; the plain header is defined for mono and stereo only, and is the one that
+/// all programs read. So a recording of more channels begins as RF64 with room for either header, and is a WAV in the end
+/// when it has not grown beyond that.
+static int widen_wav(int subtype, const wt_audio_info *info, const wt_audio_info *source, bool recording)
 {
+    if (recording && info->channels > 2 && possible(SF_FORMAT_RF64, subtype, info)) return SF_FORMAT_RF64;
     const double n_frames = source->n_frames > 0 ? (double)source->n_frames * info->rate_hz / source->rate_hz : 0;
     if (n_frames * info->channels * sample_bytes(wt__audio_sample_of(subtype)) > (double)wav_limit_bytes)
         return SF_FORMAT_RF64;
@@ -124,6 +127,8 @@ static wt_status choose_format(const char *path, const wt_audio_writer_config *c
     const char *name = config->format ? config->format : wt__audio_extension(path);
     if (!strcmp(path, "-")) name = "raw";
     int major = wt__audio_major(name);
+    if (!*name)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: no extension says the format, want wav, flac, ogg, mp3, aiff, ...", path);
     if (!major)
         return wt_fail(WT_ERR_BAD_ARG, "%s: '%s' is no audio format, want wav, flac, ogg, mp3, aiff, ...", path, name);
 
@@ -143,7 +148,7 @@ static wt_status choose_format(const char *path, const wt_audio_writer_config *c
     const size_t n_wishes = asked ? 1 : opus ? 2 : sizeof wishes / sizeof *wishes; // no second best for what was asked
     for (size_t k = 0; k < n_wishes; k++) {
         if (!possible(major, wishes[k], info)) continue;
-        if (major == SF_FORMAT_WAV) major = widen_wav(wishes[k], info, &source);
+        if (major == SF_FORMAT_WAV) major = widen_wav(wishes[k], info, &source, config->recording);
         *format = major | wishes[k];
         return WT_OK;
     }
@@ -171,6 +176,27 @@ static void copy_tags(SNDFILE *file, const wt_audio_reader *source)
     }
 }
 
+/// What an encoding that is bound to some rates wants of another one.
+static const char *wanted_rates(int format, int rate_hz)
+{
+    static const struct {
+        int encoding, rates_hz[10];
+        const char *sentence;
+    } bound[] = {
+        {SF_FORMAT_OPUS, {8000, 12000, 16000, 24000, 48000}, ", want 8000, 12000, 16000, 24000 or 48000 Hz"},
+        {SF_FORMAT_MPEG_LAYER_III,
+         {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000},
+         ", want 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 or 48000 Hz"},
+    };
+    for (size_t b = 0; b < sizeof bound / sizeof *bound; b++) {
+        if ((format & SF_FORMAT_SUBMASK) != bound[b].encoding) continue;
+        for (const int *known = bound[b].rates_hz; *known; known++)
+            if (*known == rate_hz) return "";
+        return bound[b].sentence;
+    }
+    return "";
+}
+
 static wt_status start_sndfile(wt_audio_writer *w, const char *path, const wt_audio_writer_config *config, int format)
 {
     SF_VIRTUAL_IO callbacks = {file_length, file_seek, file_read, file_write, file_tell}; // copied
@@ -178,9 +204,11 @@ static wt_status start_sndfile(wt_audio_writer *w, const char *path, const wt_au
     w->file = sf_open_virtual(&callbacks, SFM_WRITE, &facts, w);
     if (w->write_error) return wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(w->write_error));
     if (!w->file)
-        return wt_fail(WT_ERR_BAD_ARG, "%s: libsndfile does not write %s (%s) with %d channels at %d Hz", path,
-                       w->info.format, w->info.encoding, w->info.channels, w->info.rate_hz);
+        return wt_fail(WT_ERR_BAD_ARG, "%s: libsndfile does not write %s (%s) with %d channels at %d Hz%s", path,
+                       w->info.format, w->info.encoding, w->info.channels, w->info.rate_hz,
+                       wanted_rates(format, w->info.rate_hz));
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it holds the time of day: files would differ
+    if (w->recording) sf_command(w->file, SFC_RF64_AUTO_DOWNGRADE, NULL, SF_TRUE); // of no effect on others
     double quality = config->lossy_quality;
     if (quality > 0) sf_command(w->file, SFC_SET_VBR_ENCODING_QUALITY, &quality, sizeof quality);
     copy_tags(w->file, config->source);
@@ -247,6 +275,7 @@ wt_status wt_audio_writer_open(const char *path, const wt_audio_writer_config *c
     wt_audio_writer *w = calloc(1, sizeof *w);
     if (!w) return no_memory(path);
     w->sync = config->sync;
+    w->recording = config->recording;
     w->path = strdup(path);
     wt_status status = w->path ? open_output(w, path, config) : no_memory(path);
     if (status) {
@@ -353,7 +382,8 @@ static wt_status write_block(wt_audio_writer *w, int n_frames)
 
 static wt_status write_failure(const wt_audio_writer *w)
 {
-    return wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", w->path, strerror(w->write_error));
+    return wt_fail(WT_ERR_FILE, "%s: cannot be written: %s%s", w->path, strerror(w->write_error),
+                   w->recording ? "; what came before is kept" : "");
 }
 
 wt_status wt_audio_writer_write(wt_audio_writer *w, const float *in, int n_frames, size_t stride)
@@ -394,10 +424,16 @@ void wt_audio_writer_discard(wt_audio_writer *w)
 
 wt_status wt_audio_writer_commit(wt_audio_writer *w)
 {
+    const int failed = w->write_error;
+    if (w->recording) w->write_error = 0; // a header that is written again finds its room
     if (w->file) sf_close(w->file);
     w->file = NULL;
+    if (failed) w->write_error = failed;
     wt_status status = w->write_error ? write_failure(w) : WT_OK;
-    if (!status && w->output.temporary) status = wt__atomic_file_commit(&w->output, w->sync);
+    if ((!status || w->recording) && w->output.temporary) {
+        const wt_status renamed = wt__atomic_file_commit(&w->output, w->sync);
+        if (renamed) status = renamed;
+    }
     destroy(w);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "progress.h"
 
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,6 +142,8 @@ static bool is_folder(const char *path)
 /// Of a folder's files the format is --format, else npz; of one file --format, else its extension.
 static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
+    for (int k = 0; k < n_inputs; k++)
+        if (!strcmp(inputs[k], "-")) return wt_fail(WT_ERR_BAD_ARG, "- as IN is not taken, want the names of audio files");
     const bool to_stdout = strcmp(output, "-") == 0;
     const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
     if (to_stdout && many) return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes the features of one file, not of several");
@@ -175,8 +178,9 @@ static int analyze_files(analyze_arguments *a, char **inputs, int n_inputs, cons
 {
     process_run run = {.options = NULL};
     analyze_times times = {.ns = {0}};
-    wt_status status = process_list(inputs, n_inputs, output, a->options.extension, a->resume, &run.items,
-                                    &run.n_items);
+    const process_paths paths = {.inputs = inputs, .n_inputs = n_inputs, .output = output, .resume = a->resume,
+                                 .extension = a->options.extension};
+    wt_status status = process_list(&paths, &run.items, &run.n_items);
     if (status) return command_fail("analyze", status);
     view v = {.bar = {.verb = "analyzing", .n_items = run.n_items, .unit = "s"},
               .arguments = a,
@@ -237,5 +241,6 @@ int cmd_analyze(int argc, char **argv)
     }
     const int code = run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
     analyze_slopes_free(&a.options);
+    free(a.options.own_window);
     return code;
 }

@@ -32,15 +32,14 @@ typedef struct chat {
     wt_generation report; ///< of the last answer
 } chat;
 
-static int print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out,
-            "usage: warptone chat --model PATH [options]\n\n"
-            "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
-            "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
-            "answers go to standard output, each with a newline.\n");
-    wt_options_print(out, options, n);
-    return out == stdout ? EXIT_OK : EXIT_USAGE;
+    printf("usage: warptone chat --model PATH [options]\n\n"
+           "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
+           "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
+           "answers go to standard output, each with a newline.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- showing an answer
@@ -385,8 +384,13 @@ int cmd_chat(int argc, char **argv)
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
     if (status) return command_fail("chat", status);
-    if (help) return print_help(stdout, options, N_OPTIONS);
-    if (argc != 1 || !c.o.model) return print_help(stderr, options, N_OPTIONS);
+    if (help) return print_help(options, N_OPTIONS);
+    if (!c.o.model)
+        return command_fail("chat", wt_fail(WT_ERR_BAD_ARG, "no model was named, want --model PATH "
+                                                            "(`warptone chat --help`)"));
+    if (argc != 1)
+        return command_fail("chat",
+                            wt_fail(WT_ERR_BAD_ARG, "\"%s\" is not expected, want messages on standard input", argv[1]));
     if (c.jack && !c.preset)
         return command_fail("chat", wt_fail(WT_ERR_BAD_ARG, "--jack is given alone, want --live PRESET with it"));
     status = wt_interrupt_install();

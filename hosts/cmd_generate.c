@@ -24,15 +24,14 @@ typedef struct generation {
     answer_json answer;
 } generation;
 
-static int print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out,
-            "usage: warptone generate --model PATH [--prompt TEXT] [options]\n\n"
-            "Continue a text with a language model. PATH is a folder of the hub (GPT-2, Llama, Mistral, Mixtral,\n"
-            "Qwen2, Qwen3, Qwen3-MoE), a *.gguf or a checkpoint *.bin of llama2.c. Without --prompt and --ids the\n"
-            "prompt is standard input. The text goes to stdout, timings to stderr.\n");
-    wt_options_print(out, options, n);
-    return out == stdout ? EXIT_OK : EXIT_USAGE;
+    printf("usage: warptone generate --model PATH [--prompt TEXT] [options]\n\n"
+           "Continue a text with a language model. PATH is a folder of the hub (GPT-2, Llama, Mistral, Mixtral,\n"
+           "Qwen2, Qwen3, Qwen3-MoE), a *.gguf or a checkpoint *.bin of llama2.c. Without --prompt and --ids the\n"
+           "prompt is standard input. The text goes to stdout, timings to stderr.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- the prompt
@@ -205,8 +204,13 @@ int cmd_generate(int argc, char **argv)
     enum { N_OPTIONS = sizeof options / sizeof *options };
     wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
     if (status) return command_fail("generate", status);
-    if (help) return print_help(stdout, options, N_OPTIONS);
-    if (argc != 1 || !g.o.model) return print_help(stderr, options, N_OPTIONS);
+    if (help) return print_help(options, N_OPTIONS);
+    if (!g.o.model)
+        return command_fail("generate", wt_fail(WT_ERR_BAD_ARG, "no model was named, want --model PATH "
+                                                            "(`warptone generate --help`)"));
+    if (argc != 1)
+        return command_fail("generate",
+                            wt_fail(WT_ERR_BAD_ARG, "\"%s\" is not expected, want --prompt TEXT", argv[1]));
     status = check_use(&g);
     if (!status) status = wt_interrupt_install();
     if (!status) status = generate(&g);

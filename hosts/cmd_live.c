@@ -197,7 +197,7 @@ static wt_status join_manager(arguments *a)
     return status;
 }
 
-/// A standard socket that another session has is no reason not to play.
+/// A standard socket that another session has, or for which there is no folder, is no reason not to play.
 static wt_status open_control(live_session *session, const arguments *a, control **control)
 {
     control_config config = a->control;
@@ -205,10 +205,13 @@ static wt_status open_control(live_session *session, const arguments *a, control
     config.name = a->session.host.client_name;
     config.nsm = a->nsm;
     wt_status status = control_open(&config, control);
-    if (status != WT_ERR_STATE || config.socket_path || config.no_socket) return status;
+    if ((status != WT_ERR_STATE && status != WT_ERR_FILE) || config.socket_path || config.no_socket) return status;
+    char why[512];
+    snprintf(why, sizeof why, "%s", wt_last_error());
     config.no_socket = true;
-    fprintf(stderr, "warptone live: %s; choose another path with --control\n", wt_last_error());
-    return control_open(&config, control);
+    status = control_open(&config, control); // fails as before where it was not the socket
+    if (!status) fprintf(stderr, "warptone live: %s; choose another path with --control\n", why);
+    return status;
 }
 
 /// PortAudio takes the device's rate where it cannot have the one that was wanted.

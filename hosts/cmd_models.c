@@ -7,13 +7,13 @@
 #include <string.h>
 #include <warptone/model_config.h>
 
-static void print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out,
-            "usage: warptone models inspect PATH [--json]\n\n"
-            "Show what a model holds, without loading it: its config, quantisation, metadata and tensors. PATH is\n"
-            "a folder of the hub, a file *.safetensors or *.gguf, or a checkpoint *.bin of llama2.c.\n");
-    wt_options_print(out, options, n);
+    printf("usage: warptone models inspect PATH [--json]\n\n"
+           "Show what a model holds, without loading it: its config, quantisation, metadata and tensors. PATH is\n"
+           "a folder of the hub, a file *.safetensors or *.gguf, or a checkpoint *.bin of llama2.c.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- gathering
@@ -230,11 +230,7 @@ int cmd_models(int argc, char **argv)
     const wt_option options[] = {{.name = "json", .value = &json, .help = "one JSON object on stdout"}};
     wt_status status = wt_options_parse(options, 1, &argc, argv, &help);
     if (status) return command_fail("models", status);
-    if (help) {
-        print_help(stdout, options, 1);
-        return EXIT_OK;
-    }
+    if (help) return print_help(options, 1);
     if (argc == 3 && !strcmp(argv[1], "inspect")) return inspect(argv[2], json);
-    print_help(stderr, options, 1);
-    return EXIT_USAGE;
+    return command_fail("models", wt_fail(WT_ERR_BAD_ARG, "want inspect PATH (`warptone models --help`)"));
 }

@@ -4,17 +4,19 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <warptone/names.h>
 #include <warptone/preset.h>
 
-static void print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out, "usage: warptone presets list [--json]\n"
-                 "       warptone presets show NAME\n"
-                 "       warptone presets check FILE...\n"
-                 "       warptone presets nodes [TYPE] [--json]\n\n"
-                 "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
-                 "tells what presets can be made of.\n");
-    wt_options_print(out, options, n);
+    printf("usage: warptone presets list [--json]\n"
+           "       warptone presets show NAME\n"
+           "       warptone presets check FILE...\n"
+           "       warptone presets nodes [TYPE] [--json]\n\n"
+           "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
+           "tells what presets can be made of.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- list
@@ -179,14 +181,28 @@ static json_t *node_json(const wt_node_type *type)
     return object;
 }
 
+enum { MOST_TYPES = 128 };
+
+static wt_status know_type(const char *name)
+{
+    const char *names[MOST_TYPES];
+    int n = 0;
+    for (int k = 0; k < wt_n_node_types && n < MOST_TYPES; k++)
+        if (!(wt_node_types[k]->flags & WT_NODE_INTERNAL)) names[n++] = wt_node_types[k]->name;
+    for (int k = 0; k < n; k++)
+        if (!strcmp(names[k], name)) return WT_OK;
+    return wt_fail(WT_ERR_NOT_FOUND, "no node type '%s'; the nearest is '%s' (`warptone presets nodes` lists them)", name,
+                   wt_nearest_name(name, names, n));
+}
+
 static int nodes(const char *name, bool json)
 {
+    wt_status status = name ? know_type(name) : WT_OK;
+    if (status) return command_fail("presets", status);
     json_t *array = json_array();
-    int n = 0;
     for (int k = 0; k < wt_n_node_types; k++) {
         const wt_node_type *type = wt_node_types[k];
         if (type->flags & WT_NODE_INTERNAL || (name && strcmp(name, type->name))) continue;
-        n++;
         if (json)
             json_array_append_new(array, node_json(type));
         else
@@ -197,9 +213,7 @@ static int nodes(const char *name, bool json)
         putchar('\n');
     }
     json_decref(array);
-    if (n) return EXIT_OK;
-    wt_fail(WT_ERR_NOT_FOUND, "no node type '%s' (`warptone presets nodes` lists them)", name);
-    return command_fail("presets", WT_ERR_NOT_FOUND);
+    return EXIT_OK;
 }
 
 int cmd_presets(int argc, char **argv)
@@ -210,15 +224,12 @@ int cmd_presets(int argc, char **argv)
     };
     wt_status status = wt_options_parse(options, 1, &argc, argv, &help);
     if (status) return command_fail("presets", status);
-    if (help) {
-        print_help(stdout, options, 1);
-        return EXIT_OK;
-    }
+    if (help) return print_help(options, 1);
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "list") == 0 && argc == 2) return list(json);
     if (strcmp(verb, "show") == 0 && argc == 3) return show(argv[2]);
     if (strcmp(verb, "check") == 0 && argc > 2) return check(argv + 2, argc - 2);
     if (strcmp(verb, "nodes") == 0 && argc <= 3) return nodes(argc == 3 ? argv[2] : NULL, json);
-    print_help(stderr, options, 1);
-    return EXIT_USAGE;
+    wt_fail(WT_ERR_BAD_ARG, "want list, show NAME, check FILE... or nodes [TYPE] (`warptone presets --help`)");
+    return command_fail("presets", WT_ERR_BAD_ARG);
 }

@@ -41,7 +41,7 @@ static wt_status parse_changes(arguments *a)
     if (!a->set) return WT_OK;
     if (!(a->set_copy = strdup(a->set))) return wt_fail(WT_ERR_NO_MEMORY, "process: arguments");
     for (char *rest = a->set_copy, *one; (one = strsep(&rest, ",")) != NULL;) {
-        char *dot = strchr(one, '.'), *equals = dot ? strchr(dot, '=') : NULL, *end = NULL;
+        char *dot = strpbrk(one, "./"), *equals = dot ? strchr(dot, '=') : NULL, *end = NULL;
         double value = equals ? strtod(equals + 1, &end) : 0;
         if (!equals || end == equals + 1 || *end)
             return wt_fail(WT_ERR_BAD_ARG, "--set has '%s', want NODE.PARAM=NUMBER", one);
@@ -105,7 +105,9 @@ static int process_files(arguments *a, char **inputs, int n_inputs, const char *
 {
     process_run run = {.options = &a->process};
     double wall_s = 0;
-    wt_status status = process_list(inputs, n_inputs, output, a->process.format, a->resume, &run.items, &run.n_items);
+    const process_paths paths = {.inputs = inputs, .n_inputs = n_inputs, .output = output, .resume = a->resume,
+                                 .extension = a->process.format, .dry_run = a->dry_run};
+    wt_status status = process_list(&paths, &run.items, &run.n_items);
     if (status) return command_fail("process", status);
     bool to_stdout = n_inputs == 1 && strcmp(output, "-") == 0;
     status = a->dry_run ? WT_OK : run_all(a, &run, &wall_s);

@@ -7,12 +7,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static void print_help(FILE *out, const wt_option *options, int n)
+static int print_help(const wt_option *options, int n)
 {
-    fprintf(out, "usage: warptone simulate PLAN.yaml [options]\n\n"
-                 "Plays the loads of a plan on its devices in virtual time, with the scheduler as it is, and tells\n"
-                 "what was admitted, how busy the partitions were, and how late work was. No GPU is needed.\n");
-    wt_options_print(out, options, n);
+    printf("usage: warptone simulate PLAN.yaml [options]\n\n"
+           "Plays the loads of a plan on its devices in virtual time, with the scheduler as it is, and tells\n"
+           "what was admitted, how busy the partitions were, and how late work was. No GPU is needed.\n");
+    wt_options_print(stdout, options, n);
+    return EXIT_OK;
 }
 
 // ---- for people
@@ -130,7 +131,9 @@ int cmd_simulate(int argc, char **argv)
     };
     wt_status status = wt_options_parse(options, 2, &argc, argv, &help);
     if (status) return command_fail("simulate", status);
-    if (!help && argc == 2) return simulate(argv[1], seconds, json);
-    print_help(help ? stdout : stderr, options, 2);
-    return help ? EXIT_OK : EXIT_USAGE;
+    if (help) return print_help(options, 2);
+    if (argc == 2) return simulate(argv[1], seconds, json);
+    wt_fail(WT_ERR_BAD_ARG, "%s, want one PLAN.yaml (`warptone simulate --help`)",
+            argc < 2 ? "no plan was named" : "several plans were named");
+    return command_fail("simulate", WT_ERR_BAD_ARG);
 }

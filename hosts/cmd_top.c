@@ -5,7 +5,6 @@
 #include "options.h"
 #include "terminal_screen.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum { MAX_PIDS = 64, MIN_MS = 50, MAX_LOOKS = 20 };

@@ -3,9 +3,7 @@
 #ifndef WT_COMMAND_H
 #define WT_COMMAND_H
 
-#include <warptone/status.h>
-
-#define WARPTONE_VERSION "0.1.0"
+#include <warptone/warptone.h>
 
 // clang-format off
 #define COMMAND_LIST(X)                                                         \

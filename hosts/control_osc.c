@@ -2,8 +2,8 @@
 // the answer has the same address and goes to the sender.
 //
 // A sender's address costs nothing to forge, so nothing that is sent to it may make another session answer: one packet
-// would keep the two busy for ever. Values are sent as what turns, which nobody answers; what else is sent has addresses
-// that are ignored where they come in.
+// would keep the two busy for ever. Values are sent as what turns, which nobody answers; what else is sent has
+// addresses that are ignored where they come in.
 #include "control_internal.h"
 
 #ifdef WT_HAVE_LIBLO

@@ -2,10 +2,8 @@
 #include "live_rights.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

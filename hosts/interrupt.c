@@ -19,9 +19,12 @@ wt_status wt_interrupt_install(void)
 {
     // Without SA_RESTART a blocking read or write returns EINTR; SA_RESETHAND makes the second signal final.
     const struct sigaction stop = {.sa_handler = remember, .sa_flags = SA_RESETHAND};
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    // A terminal that closes is told by the kernel and again by its shell, so a second SIGHUP is not final.
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, hang_up = {.sa_handler = remember};
+    struct sigaction now;
     if (sigaction(SIGINT, &stop, NULL) || sigaction(SIGTERM, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL) ||
-        sigaction(SIGXFSZ, &ignore, NULL))
+        sigaction(SIGXFSZ, &ignore, NULL) || sigaction(SIGHUP, NULL, &now) ||
+        (now.sa_handler != SIG_IGN && sigaction(SIGHUP, &hang_up, NULL))) // ignored: by nohup
         return wt_fail(WT_ERR_STATE, "interrupt: signal handlers cannot be installed: %s", strerror(errno));
     return WT_OK;
 }

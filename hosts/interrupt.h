@@ -1,4 +1,4 @@
-/// SIGINT and SIGTERM as a flag: long work looks at it between blocks, discards its unfinished outputs, and leaves.
+/// SIGINT, SIGTERM and SIGHUP as a flag: long work looks at it between blocks, discards its unfinished outputs, and leaves.
 #ifndef WT_INTERRUPT_H
 #define WT_INTERRUPT_H
 
@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 /// Called once by a program, before its threads. The first SIGINT or SIGTERM sets the flag and ends a blocking call;
-/// a second one ends the process at once. SIGPIPE and SIGXFSZ are ignored: a closed pipe and a file-size limit are
+/// a second one ends the process at once. A SIGHUP sets the flag, too, any number of them, unless it was ignored
+/// (nohup). SIGPIPE and SIGXFSZ are ignored: a closed pipe and a file-size limit are
 /// errors of the write that met them.  [main]
 WT_CHECKED wt_status wt_interrupt_install(void);
 

@@ -66,7 +66,10 @@ wt_status language_model_encode(const language_model *model, const char *text, s
 static wt_status find_strategy(const language_options *o, wt_strategy *strategy)
 {
     *strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE;
-    return o->strategy && wt_strategy_find(o->strategy, strategy) ? WT_ERR_BAD_ARG : WT_OK;
+    if (o->strategy && wt_strategy_find(o->strategy, strategy)) return WT_ERR_BAD_ARG;
+    if (*strategy == WT_STRATEGY_DRAFT && !o->draft)
+        return wt_fail(WT_ERR_BAD_ARG, "--strategy draft is given alone, want --draft PATH with it");
+    return WT_OK;
 }
 
 static void tell_quantised(void *user, int done, int of)

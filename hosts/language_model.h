@@ -20,8 +20,10 @@ typedef struct language_options {
 #define LANGUAGE_OPTIONS(o)                                                                                            \
     OPTION_TEXT("model", 'm', &(o)->model, "PATH", "folder, *.gguf or *.bin"),                                         \
         OPTION_TEXT("tokenizer", 0, &(o)->tokenizer, "PATH", "when it does not lie with the model"),                   \
-        OPTION_INT("max-tokens", 'n', &(o)->max_tokens, "N", 1, 1 << 20, "of an answer"),                              \
-        OPTION_NUMBER("temperature", 't', &(o)->temperature, "T", 0, 1000, "0: the most probable token"),              \
+        OPTION_INT("max-tokens", 'n', &(o)->max_tokens, "N", 1, 1 << 20,                                               \
+                   "of an answer (generate 256, chat what there is room for)"),                                        \
+        OPTION_NUMBER("temperature", 't', &(o)->temperature, "T", 0, 1000,                                             \
+                      "0: the most probable token (generate 0, chat the model's)"),                                    \
         OPTION_INT("top-k", 0, &(o)->top_k, "K", 0, 1 << 22, "of the K most probable; 0: all"),                        \
         OPTION_NUMBER("top-p", 0, &(o)->top_p, "P", 0, 1, "of the most probable that sum to P; 1: all"),               \
         OPTION_NUMBER("min-p", 0, &(o)->min_p, "P", 0, 1, "of those with P of the most probable's share"),             \

@@ -26,14 +26,14 @@ struct live_record {
     char sentence[256];
 };
 
+/// After a write that failed: what came before it is kept.
 static void end_track(live_record *r, track *t)
 {
-    if (!atomic_load(&r->failed)) {
-        snprintf(r->sentence, sizeof r->sentence, "%.255s", wt_last_error());
-        atomic_store(&r->failed, true);
-    }
-    wt_audio_writer_discard(t->writer);
+    const wt_status status = wt_audio_writer_commit(t->writer); // says what failed
     t->writer = NULL;
+    if (!status || atomic_load(&r->failed)) return;
+    snprintf(r->sentence, sizeof r->sentence, "%.255s", wt_last_error());
+    atomic_store(&r->failed, true);
 }
 
 /// Move all that is ready of one track; false when there was nothing.
@@ -70,7 +70,7 @@ static wt_status open_track(track *t, const live_record_config *config, const ch
     wt_status status = wt_live_tap_open(config->live, &tap, &t->tap);
     if (status) return status;
     t->channels = wt_live_tap_channels(t->tap);
-    const wt_audio_writer_config file = {.rate_hz = config->rate_hz, .channels = t->channels};
+    const wt_audio_writer_config file = {.rate_hz = config->rate_hz, .channels = t->channels, .recording = true};
     return wt_audio_writer_open(path, &file, &t->writer);
 }
 

@@ -58,14 +58,17 @@ static int print_help(FILE *out)
                  "  WARPTONE_BACKEND          auto (a usable GPU, else the CPU), cuda or cpu\n"
                  "  WARPTONE_CACHE            folder of compiled kernels, instead of ~/.cache/warptone\n"
                  "  WARPTONE_CACHE_LIMIT_MB   its size, 512\n"
-                 "  WARPTONE_NVRTC, WARPTONE_CUBLASLT   the library files to open\n\n"
+                 "  WARPTONE_NVRTC, WARPTONE_CUBLASLT   the library files to open\n"
+                 "  WARPTONE_PRESETS          folder of presets, looked in before those that came with it\n"
+                 "  TMPDIR                    where analyze maps long files, /var/tmp\n"
+                 "  NO_COLOR                  set: no colours\n\n"
                  "exit codes:\n"
                  "  0    everything was done\n"
                  "  1    some of the work failed\n"
                  "  2    the command line is wrong\n"
                  "  3    an input is not as it should be\n"
                  "  4    a device, driver or feature is missing\n"
-                 "  130  interrupted\n");
+                 "  130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM\n");
     return EXIT_OK;
 }
 
@@ -85,6 +88,14 @@ static int refuse(const char *name)
     return EXIT_USAGE;
 }
 
+// `help` alone, or of a command.
+static int help(int argc, char **argv)
+{
+    if (argc < 3) return print_help(stdout);
+    const command *c = find_command(argv[2]);
+    return c ? c->function(2, (char *[]){argv[2], "--help", NULL}) : refuse(argv[2]);
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2 && getenv("NSM_URL")) return cmd_live(1, (char *[]){"live", NULL}); // as session managers start it
@@ -97,6 +108,7 @@ static int run(int argc, char **argv)
         printf("warptone %s\n", WARPTONE_VERSION);
         return EXIT_OK;
     }
+    if (!strcmp(argv[1], "help")) return help(argc, argv);
     const command *c = find_command(argv[1]);
     return c ? c->function(argc - 1, argv + 1) : refuse(argv[1]);
 }

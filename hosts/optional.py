@@ -8,6 +8,7 @@ OPTIONAL = {"jack": ("WT_HAVE_JACK", "live audio through JACK", "libjack-jackd2-
             "portaudio-2.0": ("WT_HAVE_PORTAUDIO", "live audio through PortAudio", "portaudio19-dev"),
             "rtmidi": ("WT_HAVE_RTMIDI", "MIDI ports of their own", "librtmidi-dev"),
             "liblo": ("WT_HAVE_LIBLO", "OSC control and session management", "liblo-dev")}
+OPENED_AT_RUN_TIME = ("jack", "portaudio-2.0", "rtmidi")
 
 
 def exists(package):
@@ -20,6 +21,7 @@ def has_header(name):
 
 
 def find_packages(env):
+    env["PACKAGES"] = list(REQUIRED) # what a static libwarptone wants
     for package, debian in REQUIRED.items():
         if not exists(package):
             raise SystemExit(f"scons: {package} not found: install {debian}, or run ./bootstrap")
@@ -30,5 +32,7 @@ def find_packages(env):
             continue
         env.ParseConfig(f"pkg-config --cflags --libs {package}")
         env.Append(CPPDEFINES=[macro])
+        if package not in OPENED_AT_RUN_TIME:
+            env.Append(PACKAGES=[package])
     if not has_header("civetweb.h"): # no pkg-config file in Debian
         print("scons: the server (to come) is left out: civetweb not found (Debian: libcivetweb-dev)")

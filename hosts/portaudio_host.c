@@ -1,6 +1,6 @@
 // PortAudio. The stream is opened without a block length: the device then cuts as suits it, ALSA's often into a period
-// and a few frames that had come since. Our own adapter makes blocks of one length of that, whose latency is known to the
-// frame: a GPU has a part of each block's duration to answer in, and of four frames that is next to nothing.
+// and a few frames that had come since. Our own adapter makes blocks of one length of that, whose latency is known to
+// the frame: a GPU has a part of each block's duration to answer in, and of four frames that is next to nothing.
 //
 // Whether the device is still there is seen from a thread of its own: a stream that is no longer active, though nobody
 // stopped it. PortAudio's own end of a stream whose JACK server died waits ten minutes for an answer of the dead

@@ -25,13 +25,45 @@ struct wt_preset {
     wt_midi_row *midi; // [file->midi_count]
 };
 
+// ---- folders
+
+enum { N_FOLDERS = 5 };
+
+// The k-th preset folder, or false when there is none; they need not exist.
+static bool preset_folder(int k, char *folder, size_t size)
+{
+    static const char *const beside_program[] = {"", "presets", "../presets", "../share/warptone/presets"};
+    char program[2048];
+    if (k == 0) {
+        const char *set = getenv("WARPTONE_PRESETS");
+        if (set) snprintf(folder, size, "%s", set);
+        return set != NULL;
+    }
+    if (k == N_FOLDERS - 1) return snprintf(folder, size, "%s/share/warptone/presets", WT_PREFIX) < (int)size;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return false;
+    program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (slash) *slash = 0;
+    return snprintf(folder, size, "%s/%s", program, beside_program[k]) < (int)size;
+}
+
 // ---- description
 
+/// Beside the preset; what is not there may be beside those that are found by name, so that a copy of one of them
+/// (`presets show NAME > mine.yaml`) finds the impulse responses of its origin.
 static char *beside(const wt_preset *preset, const char *path)
 {
-    char *joined = NULL;
+    char *joined = NULL, folder[4096];
     if (path[0] == '/') return strdup(path);
-    return asprintf(&joined, "%s/%s", preset->folder, path) < 0 ? NULL : joined;
+    if (asprintf(&joined, "%s/%s", preset->folder, path) < 0) return NULL;
+    for (int k = 0; k < N_FOLDERS && access(joined, F_OK); k++) {
+        char *other = NULL;
+        if (!preset_folder(k, folder, sizeof folder) || asprintf(&other, "%s/%s", folder, path) < 0) continue;
+        if (access(other, F_OK)) free(other);
+        else free(joined), joined = other;
+    }
+    return joined;
 }
 
 static wt_status describe_settings(wt_preset *preset, const preset_node *from, wt_setting **next, wt_node_desc *to)
@@ -239,27 +271,6 @@ static wt_status read_file(const char *path, char **text, size_t *length)
     return *text ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: text", path);
 }
 
-enum { N_FOLDERS = 5 };
-
-// The k-th preset folder, or false when there is none; they need not exist.
-static bool preset_folder(int k, char *folder, size_t size)
-{
-    static const char *const beside_program[] = {"", "presets", "../presets", "../share/warptone/presets"};
-    char program[2048];
-    if (k == 0) {
-        const char *set = getenv("WARPTONE_PRESETS");
-        if (set) snprintf(folder, size, "%s", set);
-        return set != NULL;
-    }
-    if (k == N_FOLDERS - 1) return snprintf(folder, size, "%s/share/warptone/presets", WT_PREFIX) < (int)size;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length < 0) return false;
-    program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (slash) *slash = 0;
-    return snprintf(folder, size, "%s/%s", program, beside_program[k]) < (int)size;
-}
-
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static bool listed(char *const *names, int n, const char *name)
@@ -330,8 +341,9 @@ wt_status wt_preset_load(const char *name_or_path, wt_preset **preset)
     char path[8192], folder[4096];
     char *text = NULL;
     size_t length = 0;
-    bool found = is_path(name_or_path);
     *preset = NULL;
+    if (!name_or_path || !*name_or_path) return wt_fail(WT_ERR_BAD_ARG, "preset: the name is empty");
+    bool found = is_path(name_or_path);
     snprintf(path, sizeof path, "%s", name_or_path);
     for (int k = 0; k < N_FOLDERS && !found; k++) {
         if (!preset_folder(k, folder, sizeof folder)) continue;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/number.h>
 
 // ---- text
 
@@ -107,7 +108,8 @@ static bool says_param(const char *path, const char *text, int node, const char 
     if (wt_preset_parse(path, text, strlen(text), &preset)) return false;
     const wt_node_desc *desc = &wt_preset_chain(preset)->nodes[node];
     for (int k = 0; k < desc->n_settings; k++)
-        found |= !strcmp(desc->settings[k].name, param) && strtof(desc->settings[k].text, NULL) == value;
+        found |= !strcmp(desc->settings[k].name, param) &&
+                 (float)wt_number_read(desc->settings[k].text, NULL) == value;
     wt_preset_destroy(preset);
     return found;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/names.h>
+#include <warptone/number.h>
 
 #define SOURCE_ROW(code, key, max, any) {max, any},
 static const struct source_facts {
@@ -59,7 +60,7 @@ static wt_status read_float(const reader *r, int key, float *value)
     char *end;
     *value = NAN;
     if (!text) return WT_OK;
-    *value = strtof(text, &end);
+    *value = (float)wt_number_read(text, &end);
     if (end == text || *end || !isfinite(*value))
         return refuse(r, key, "%s is '%s', want a number", preset_midi_keys[key], text);
     return WT_OK;
@@ -144,8 +145,8 @@ wt_status preset_midi_read(const char *path, const char *text, size_t length, co
 void preset_number_format(float value, char text[32])
 {
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, 32, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value) return;
+        wt_number_write(text, 32, digits, (double)value);
+        if ((float)wt_number_read(text, NULL) == value) return;
     }
 }
 

@@ -4,7 +4,6 @@
 #include "yaml_message.h"
 #include "yaml_tree.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/names.h>

@@ -46,6 +46,7 @@ typedef struct process_item {
     double wall_s;      // from open to commit
     int latency_frames; // compensated
     int64_t n_frames_out, n_repaired, n_clipped;
+    int64_t n_left; // frames of an input that was cut off; 0 = it is whole
     int rate_hz, channels, out_channels;
     wt_loudness_values before, after;
 } process_item;
@@ -62,12 +63,19 @@ typedef struct process_run {
 
 // ---- process_list.c
 
-/// Files to do: inputs may be files, folders (walked, known names only) or "-". With more than one input, or a folder,
-/// `output` is a folder that mirrors the inputs. `extension` NULL = as the input. With `resume` an output that is not
-/// older than its input is marked skipped.
-/// Errors: WT_ERR_FILE, WT_ERR_BAD_ARG (two inputs with one output, input equals output), WT_ERR_NOT_FOUND (nothing).
-WT_CHECKED wt_status process_list(char *const *inputs, int n_inputs, const char *output, const char *extension,
-                                  bool resume, process_item **items, int *n_items);
+typedef struct process_paths {
+    char *const *inputs; // files, folders (walked, known names only) or "-"
+    int n_inputs;
+    const char *output;    // with more than one input, or a folder, a folder that mirrors the inputs
+    const char *extension; // NULL = as the input
+    bool resume;           // an output that is not older than its input is marked skipped
+    bool dry_run;          // make no folders
+} process_paths;
+
+/// Files to do, and the folders of their outputs.
+/// Errors: WT_ERR_FILE, WT_ERR_BAD_ARG (two inputs with one output, a file where a folder is wanted), WT_ERR_NOT_FOUND
+/// (nothing).
+WT_CHECKED wt_status process_list(const process_paths *paths, process_item **items, int *n_items);
 void process_list_free(process_item *items, int n_items);
 
 // ---- process_job.c
@@ -94,6 +102,10 @@ WT_CHECKED wt_status process_job_start(process_job *job, const wt_chain *chain);
 WT_CHECKED wt_status process_job_fill(process_job *job, float *in, int n_frames, size_t stride, int *n_given);
 /// What the chain made of them.
 WT_CHECKED wt_status process_job_drain(process_job *job, float *out, int n_frames, size_t stride);
+/// This thread's last error as the item's, with the input's name where the sentence has none.
+void process_note_error(process_item *item, wt_status status);
+/// What was wrong with an input that was read all the same.
+void process_note_input(process_item *item, const wt_audio_info *info);
 /// Commit or discard, fill in the item, close.
 void process_job_close(process_job *job, process_run *run, wt_status status);
 

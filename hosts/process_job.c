@@ -80,15 +80,29 @@ wt_status process_job_drain(process_job *job, float *out, int n_frames, size_t s
     return wt_audio_writer_write(job->writer, out + first, n_frames - first, stride);
 }
 
-static void note_warnings(process_item *item, const wt_audio_info *info)
+void process_note_error(process_item *item, wt_status status)
+{
+    const char *sentence = wt_last_error();
+    const bool named = strstr(sentence, item->input) || strstr(sentence, item->output);
+    item->status = status;
+    snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : item->input, named ? "" : ": ", sentence);
+}
+
+void process_note_input(process_item *item, const wt_audio_info *info)
+{
+    item->n_repaired = info->n_repaired_samples;
+    item->n_left = info->truncated ? info->file_frames : 0;
+}
+
+static void note_warnings(process_item *item)
 {
     size_t at = 0;
-    if (info->truncated)
+    if (item->n_left)
         at += (size_t)snprintf(item->message, sizeof item->message, "the input is truncated: %lld frames are there",
-                               (long long)info->file_frames);
-    if (info->n_repaired_samples)
+                               (long long)item->n_left);
+    if (item->n_repaired)
         snprintf(item->message + at, sizeof item->message - at, "%s%lld samples were not finite and became 0",
-                 at ? "; " : "", (long long)info->n_repaired_samples);
+                 at ? "; " : "", (long long)item->n_repaired);
 }
 
 void process_job_close(process_job *job, process_run *run, wt_status status)
@@ -104,12 +118,11 @@ void process_job_close(process_job *job, process_run *run, wt_status status)
         wt_audio_writer_discard(job->writer);
         wt_fail(status, "%s", reason);
     }
-    item->status = status;
-    if (status) snprintf(item->message, sizeof item->message, "%s", wt_last_error());
+    if (status) process_note_error(item, status);
     if (job->reader) {
         wt_audio_info info = wt_audio_reader_get_info(job->reader);
-        item->n_repaired = info.n_repaired_samples;
-        if (!status) note_warnings(item, &info);
+        process_note_input(item, &info);
+        if (!status) note_warnings(item);
     }
     if (job->before) wt_loudness_query(job->before, &item->before);
     if (job->after) wt_loudness_query(job->after, &item->after);

@@ -11,6 +11,7 @@ typedef struct list {
     process_item *items;
     int n, room;
     const char *output, *extension;
+    int output_length; // without slashes at its end
     bool into_folder;
 } list;
 
@@ -22,8 +23,8 @@ static char *output_path(const list *l, const char *relative)
     const char *slash = strrchr(relative, '/'), *dot = strrchr(relative, '.');
     if (l->extension && dot && (!slash || dot > slash)) stem = (size_t)(dot - relative);
     if (!l->into_folder) return strdup(l->output);
-    return asprintf(&path, "%s/%.*s%s%s", l->output, (int)stem, relative, l->extension ? "." : "",
-                    l->extension ? l->extension : "") < 0 ? NULL : path;
+    return asprintf(&path, "%.*s/%.*s%s%s", l->output_length, l->output, (int)stem, relative,
+                    l->extension ? "." : "", l->extension ? l->extension : "") < 0 ? NULL : path;
 }
 
 static wt_status add(list *l, const char *input, const char *relative)
@@ -109,8 +110,8 @@ static wt_status refuse_collisions(const list *l)
     qsort(sorted, (size_t)l->n, sizeof *sorted, by_output);
     for (int k = 1; k < l->n && !status; k++)
         if (strcmp(sorted[k - 1]->output, sorted[k]->output) == 0)
-            status = wt_fail(WT_ERR_BAD_ARG, "%s and %s would both become %s", sorted[k - 1]->input, sorted[k]->input,
-                             sorted[k]->output);
+            status = wt_fail(WT_ERR_BAD_ARG, "%s and %s would both become %s, want them one at a time or renamed",
+                             sorted[k - 1]->input, sorted[k]->input, sorted[k]->output);
     free(sorted);
     return status;
 }
@@ -138,27 +139,42 @@ static bool done_before(const process_item *item)
            (out.st_mtim.tv_sec == in.st_mtim.tv_sec && out.st_mtim.tv_nsec >= in.st_mtim.tv_nsec);
 }
 
-static wt_status finish(list *l, bool resume)
+static wt_status finish(list *l, const process_paths *paths)
 {
     wt_status status = refuse_collisions(l);
     for (int k = 0; k < l->n && !status; k++) {
-        if (l->into_folder) status = make_folders(l->items[k].output);
-        l->items[k].skipped = resume && !status && done_before(&l->items[k]);
+        if (l->into_folder && !paths->dry_run) status = make_folders(l->items[k].output);
+        l->items[k].skipped = paths->resume && !status && done_before(&l->items[k]);
     }
     return status;
 }
 
-wt_status process_list(char *const *inputs, int n_inputs, const char *output, const char *extension, bool resume,
-                       process_item **items, int *n_items)
+static bool is_folder(const char *path)
 {
     struct stat facts;
-    list l = {.output = output, .extension = extension};
-    bool output_is_folder = strcmp(output, "-") && stat(output, &facts) == 0 && S_ISDIR(facts.st_mode);
-    l.into_folder = n_inputs > 1 || output_is_folder || output[strlen(output) - 1] == '/' ||
-                    (stat(inputs[0], &facts) == 0 && S_ISDIR(facts.st_mode));
-    wt_status status = WT_OK;
-    for (int k = 0; k < n_inputs && !status; k++) status = add_input(&l, inputs[k]);
-    if (!status) status = finish(&l, resume);
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static wt_status plan_output(list *l, const process_paths *paths)
+{
+    struct stat facts;
+    const char *output = paths->output;
+    const bool many = paths->n_inputs > 1 || is_folder(paths->inputs[0]);
+    l->into_folder = many || (strcmp(output, "-") && is_folder(output)) || output[strlen(output) - 1] == '/';
+    l->output_length = (int)strlen(output);
+    while (l->output_length > 1 && output[l->output_length - 1] == '/') l->output_length--;
+    if (many && strcmp(output, "-") && stat(output, &facts) == 0 && !S_ISDIR(facts.st_mode))
+        return wt_fail(WT_ERR_BAD_ARG, "%s: is a file, want a folder for what %s", output,
+                       paths->n_inputs > 1 ? "several inputs give" : "a folder gives");
+    return WT_OK;
+}
+
+wt_status process_list(const process_paths *paths, process_item **items, int *n_items)
+{
+    list l = {.output = paths->output, .extension = paths->extension};
+    wt_status status = plan_output(&l, paths);
+    for (int k = 0; k < paths->n_inputs && !status; k++) status = add_input(&l, paths->inputs[k]);
+    if (!status) status = finish(&l, paths);
     if (status) {
         process_list_free(l.items, l.n);
         return status;

@@ -42,7 +42,7 @@ static void print_item(const process_item *item, FILE *out, bool loudness)
     fputc('\n', out);
 }
 
-const char *process_state_name(const process_item *item)
+static const char *state_name(const process_item *item)
 {
     return item->skipped ? "skipped" : !item->finished ? "not done" : item->status ? "failed" : "done";
 }
@@ -99,7 +99,7 @@ json_t *process_item_json(const process_item *item)
     json_t *object = json_object();
     json_object_set_new(object, "input", process_json_name(item->input));
     json_object_set_new(object, "output", process_json_name(item->output));
-    json_object_set_new(object, "status", json_string(process_state_name(item)));
+    json_object_set_new(object, "status", json_string(state_name(item)));
     if (item->message[0]) json_object_set_new(object, "message", process_json_name(item->message));
     if (!item->finished || item->status) return object;
     json_object_set_new(object, "rate_hz", json_integer(item->rate_hz));

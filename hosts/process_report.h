@@ -20,7 +20,6 @@ typedef struct process_totals {
 } process_totals;
 
 process_totals process_add_up(const process_run *run);
-const char *process_state_name(const process_item *item); ///< "done", "skipped", "failed", "not done"
 /// A string of a file's name or of a sentence with one; bytes that are no UTF-8 become '?'.
 json_t *process_json_name(const char *name);
 /// What every file of a run tells: names, status, message, and when it is done rate, channels and times.

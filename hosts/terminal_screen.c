@@ -12,7 +12,7 @@
 
 enum { ESCAPE = 27, SEQUENCE_MS = 20 };
 
-static const int ending_signals[] = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static const int ending_signals[] = {SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { N_SIGNALS = (int)(sizeof ending_signals / sizeof *ending_signals) };
 
 static const char to_screen[] = "\033[?1049h\033[?25l", from_screen[] = "\033[0m\033[?25h\033[?1049l";

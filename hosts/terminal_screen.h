@@ -8,7 +8,7 @@
 enum { KEY_NONE = 0, KEY_END = -1, KEY_UP = 256, KEY_DOWN, KEY_LEFT, KEY_RIGHT };
 
 /// False, and nothing done, where standard input or output is no terminal or TERM is "dumb". A signal that ends the
-/// process (SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) puts the terminal back first; SIGINT and SIGTERM
+/// process (SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) puts the terminal back first; SIGINT, SIGTERM and SIGHUP
 /// are the program's to watch (interrupt.h). Ctrl-Z is off: a stopped process plays no audio.  [main]
 bool terminal_screen_enter(void);
 void terminal_screen_leave(void); ///< Does nothing when not entered.  [main]

@@ -3,7 +3,6 @@
 #include "array_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/simd.h>
 
 enum { RUN = 256, MAP_ITEM = 16384, LINE_ITEM_ELEMENTS = 16384, REDUCE_ITEM_ELEMENTS = 65536 };

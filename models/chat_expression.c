@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/number.h>
 
 static wt__chat_node *unary(wt__chat_parser *p, bool with_filters);
 
@@ -95,7 +96,7 @@ static wt__chat_node *number(wt__chat_parser *p)
 {
     errno = 0;
     if (p->now.kind == WT__TOKEN_FLOAT)
-        return literal(p, (wt__chat_value){WT__FLOAT, 0, {.f = strtod(p->now.text, NULL)}});
+        return literal(p, (wt__chat_value){WT__FLOAT, 0, {.f = wt_number_read(p->now.text, NULL)}});
     int64_t i = strtoll(p->now.text, NULL, 10);
     if (errno) wt__chat_bad(p, "an integer of 64 bits");
     return literal(p, (wt__chat_value){WT__INT, 0, {i}});

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <warptone/number.h>
 
 static bool flag(wt__chat_render *r, const wt__chat_args *args, size_t i, const char *name, bool otherwise)
 {
@@ -65,13 +66,19 @@ static wt__chat_value join(wt__chat_render *r, wt__chat_value v, const wt__chat_
     return wt__chat_built(&out);
 }
 
+/// What map, select and their kin go through: of what is false nothing, be it none or 0.
+static wt__chat_value passed(wt__chat_render *r, wt__chat_value v)
+{
+    return wt__chat_truth(r, v) ? wt__chat_elements(r, v) : wt__chat_new_list(r);
+}
+
 static wt__chat_value map(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
 {
     wt__chat_value list = wt__chat_new_list(r);
     const wt__chat_value *attribute = args->n_positional ? NULL : wt__chat_arg(args, 0, "attribute"),
                          *otherwise = wt__chat_arg(args, 1, "default");
     const char *filter = attribute ? NULL : want_name(r, args, 0);
-    v = wt__chat_elements(r, v);
+    v = passed(r, v);
     for (size_t i = 0; i < v.list->n; i++) {
         wt__chat_args rest = attribute ? *args : behind(args, 1);
         wt__chat_value mapped =
@@ -90,7 +97,7 @@ static wt__chat_value select_(wt__chat_render *r, wt__chat_value v, const wt__ch
     size_t first = attribute;
     const char *test = args->n_positional > first ? want_name(r, args, first) : NULL;
     wt__chat_args rest = test ? behind(args, first + 1) : *args;
-    v = wt__chat_elements(r, v);
+    v = passed(r, v);
     for (size_t i = 0; i < v.list->n; i++) {
         wt__chat_value tested = attribute ? path(r, v.list->at[i], name) : v.list->at[i];
         if ((test ? wt__chat_test(r, test, tested, &rest) : wt__chat_truth(r, tested)) == keep)
@@ -197,7 +204,7 @@ static wt__chat_value to_int(wt__chat_render *r, wt__chat_value v, const wt__cha
     if (v.kind == WT__STRING) {
         const char *s = wt__chat_string(r, v.s, v.size).s;
         char *end;
-        double f = strtod(s, &end);
+        double f = wt_number_read(s, &end);
         while (*end == ' ') end++;
         if (end != s && !*end) {
             char *whole;
@@ -220,7 +227,7 @@ static wt__chat_value to_float(wt__chat_render *r, wt__chat_value v, const wt__c
     else {
         const char *s = v.kind == WT__STRING ? wt__chat_string(r, v.s, v.size).s : "";
         char *end;
-        f.f = strtod(s, &end);
+        f.f = wt_number_read(s, &end);
         if (end == s || *end) return otherwise ? *otherwise : (wt__chat_value){WT__FLOAT, 0, {.f = 0}};
     }
     return f;
@@ -229,6 +236,7 @@ static wt__chat_value to_float(wt__chat_render *r, wt__chat_value v, const wt__c
 static wt__chat_value round_(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
 {
     const wt__chat_value *digits = wt__chat_arg(args, 0, "precision"), *method = wt__chat_arg(args, 1, "method");
+    if (v.kind == WT__INT && !method && (!digits || digits->i >= 0)) return v;
     double f = to_float(r, v, &(wt__chat_args){0}).f, scale = pow(10, digits ? (double)digits->i : 0);
     f = method && wt__chat_is(*method, "ceil")    ? ceil(f * scale)
         : method && wt__chat_is(*method, "floor") ? floor(f * scale)

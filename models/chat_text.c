@@ -2,7 +2,6 @@
 #include "chat_internal.h"
 #include "utf8.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <utf8proc.h>

@@ -3,8 +3,6 @@
 #include "utf8.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 _Noreturn void wt__chat_bad(wt__chat_parser *p, const char *wanted)

@@ -221,7 +221,8 @@ static void fill_part(const wt_matmul_part *from, const wt_mm_args *a, int64_t y
     p->y_batch = y_batch ? y_batch : a->m * p->y_stride;
 }
 
-wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
+/// Check `g` and write it as a kernel's; first_tile of the parts is left to the kernel's host.
+static wt_status fill_args(const wt_matmul_args *g, wt_mm_args *a)
 {
     wt_status status = check_parts(g);
     if (!status) status = check_types(g);
@@ -275,7 +276,7 @@ int wt__mm_number_tiles(wt_mm_args *a, int rows)
     return n;
 }
 
-wt_status wt__mm_fill_quantize(const wt_quantize_args *q, wt_mm_quantize_args *a)
+static wt_status fill_quantize(const wt_quantize_args *q, wt_mm_quantize_args *a)
 {
     const bool four = q->out_dtype == WT_DTYPE_F4;
     if (!is_float(q->x_dtype) || (q->out_dtype != WT_DTYPE_I8 && q->out_dtype != WT_DTYPE_F8_E4M3 && !four))
@@ -338,7 +339,7 @@ void wt_matmul_destroy(wt_matmul *matmul)
 wt_status wt_matmul_prepare(wt_matmul *matmul, const wt_matmul_args *args)
 {
     wt_mm_args a;
-    wt_status status = wt__mm_fill(args, &a);
+    wt_status status = fill_args(args, &a);
     if (status || !a.m || !matmul->cuda) return status;
     return wt__mm_cuda_enqueue(matmul->cuda, NULL, &a);
 }
@@ -353,7 +354,7 @@ wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, const wt_matmu
 {
     wt_mm_args a;
     wt_status status = check_stream(matmul, stream);
-    if (!status) status = wt__mm_fill(args, &a);
+    if (!status) status = fill_args(args, &a);
     if (status || !a.m) return status;
     if (!matmul->cuda && wt__mm_has_norm(&a)) return wt_fail(WT_ERR_UNSUPPORTED, "matmul: no norms on the CPU");
     return matmul->cuda ? wt__mm_cuda_enqueue(matmul->cuda, stream, &a) : wt__mm_cpu_enqueue(stream, &a);
@@ -362,14 +363,14 @@ wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, const wt_matmu
 int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args)
 {
     wt_mm_args a;
-    if (!matmul->cuda || wt__mm_fill(args, &a)) return 0;
+    if (!matmul->cuda || fill_args(args, &a)) return 0;
     return wt__mm_cuda_norms(matmul->cuda, &a);
 }
 
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args)
 {
     wt_mm_args a;
-    if (wt__mm_fill(args, &a)) return "";
+    if (fill_args(args, &a)) return "";
     return matmul->cuda ? wt__mm_cuda_kernel(matmul->cuda, &a) : "cpu";
 }
 
@@ -377,7 +378,7 @@ wt_status wt_matmul_quantize(wt_matmul *matmul, wt_stream *stream, const wt_quan
 {
     wt_mm_quantize_args a;
     wt_status status = check_stream(matmul, stream);
-    if (!status) status = wt__mm_fill_quantize(args, &a);
+    if (!status) status = fill_quantize(args, &a);
     if (status || !a.m) return status;
     return matmul->cuda ? wt__mm_cuda_quantize(matmul->cuda, stream, &a) : wt__mm_cpu_quantize(stream, &a);
 }

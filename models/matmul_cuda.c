@@ -13,7 +13,7 @@ enum {
                             ///< matmul_tiles
 enum { MOST_SKINNY_OF_16 = 64, MOST_SKINNY_OF_EXPERT = 8 }; // where there is matmul_wgmma: see most_skinny
 enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
-enum { MAX_OPTIONS = 12, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 13, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 enum { WGMMA, SLICES, N_SLICED }; ///< kernels whose blocks have slices of columns
 
@@ -238,6 +238,12 @@ static void write_options(plan *p, const option *options, int n)
     for (int k = 0; k < n; k++) snprintf(p->options[k], OPTION_BYTES, "-DMM_%s=%d", options[k].name, options[k].value);
 }
 
+/// MM_LOW of the kernels for few rows of x: with experts each is alone.
+static int low_of(const wt_mm_args *a)
+{
+    return !a->two_parts ? 0 : a->experts || a->m <= 4 ? WT_MM_WITHIN : WT_MM_BEHIND;
+}
+
 static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
@@ -252,7 +258,7 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
     const option options[] = {{"W", a->w_type},     {"X", a->x_type},   {"SCALES", scales},
                               {"S", a->scale_type}, {"N", width / 8},   {"PAIR", pair},
-                              {"STEPS", steps},     {"STAGES", stages}, {"LOW", a->two_parts}};
+                              {"STEPS", steps},     {"STAGES", stages}, {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_skinny.cu", .function = "matmul_skinny"};
     write_options(p, options, 9);
     const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
@@ -278,25 +284,44 @@ static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vect
            info->driver_version >= 12000;
 }
 
-/// kernels/matmul/matmul_few.cu. Warps, tiles and blocks are those of
-/// bench_matmul sweep; up to 8 rows beside other launches two blocks a
+/// What a block of matmul_few has: warps that multiply at most, tiles at a time,
+/// copies of x, warps that finish; and blocks a processor.
+typedef struct few_form {
+    int warps, tiles, copies, finishers, blocks;
+} few_form;
+
+/// Those of bench_matmul sweep; up to 8 rows beside other launches two blocks a
 /// processor, of which one ends while the other goes on (8 guesses of the 8B
-/// shape 4.91 ms, 4.78; H200).
+/// shape 4.91 ms, 4.78; H200). With what rounding left of more than four rows x
+/// is as many bytes as a tile of W of 16 bits: there one block of 16 warps takes
+/// it for all of a processor's tiles, and the next columns are on their way
+/// (8 guesses 4.60 ms, 4.26; not measured with fewer columns).
+static few_form few_form_of(const wt_matmul_config *c, const wt_mm_args *a, int vector)
+{
+    enum { LEAST_ALONE = 4096 }; // columns
+    const bool behind = low_of(a) == WT_MM_BEHIND, alone = behind && vector == 8 && a->columns >= LEAST_ALONE;
+    const int n = a->m <= 8 ? 1 : 2, blocks = a->overlap && n == 1 && !alone ? 2 : 1;
+    return (few_form){.warps = c->skinny_warps ? c->skinny_warps : 16 / (n * blocks),
+                      .tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
+                      .copies = behind && !alone ? 1 : 2,
+                      .finishers = alone ? 2 : 1,
+                      .blocks = c->skinny_blocks ? c->skinny_blocks : blocks};
+}
+
+/// kernels/matmul/matmul_few.cu
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
-    const wt_matmul_config *c = &cuda->config;
     const int vector = tensor_vector(cuda, a), pair = a->gated ? 2 : 1, n = a->m <= 8 ? 1 : 2;
     if (!is_for_few(info, a, vector)) return false;
-    const int usual_blocks = a->overlap && n == 1 ? 2 : 1, usual_warps = 16 / (n * usual_blocks);
-    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), most_warps = c->skinny_warps ? c->skinny_warps : usual_warps;
-    const int warps = warps_of(a->columns / (8 * vector), most_warps);
-    const int tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
-              blocks = c->skinny_blocks ? c->skinny_blocks : usual_blocks;
-    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
-    int stages = c->skinny_stages ? c->skinny_stages : 6;
-    while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;
-    const int shared_bytes = wt_mm_few_shared(warps, vector, n, tiles, stages), most = blocks * cuda->n_sms;
+    const few_form f = few_form_of(&cuda->config, a, vector);
+    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), warps = warps_of(a->columns / (8 * vector), f.warps);
+    const int eights = low_of(a) == WT_MM_BEHIND ? 2 * n : n;
+    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / f.blocks - BLOCK_BYTES;
+    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    while (stages > 2 && wt_mm_few_shared(warps, vector, n, eights, f.copies, f.tiles, stages) > there) stages--;
+    const int shared_bytes = wt_mm_few_shared(warps, vector, n, eights, f.copies, f.tiles, stages);
+    const int most = f.blocks * cuda->n_sms;
     const option options[] = {{"W", a->w_type},
                               {"X", a->x_type},
                               {"SCALES", skinny_scales(a, vector)},
@@ -304,14 +329,16 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"N", n},
                               {"PAIR", pair},
                               {"STAGES", stages},
-                              {"TILES", tiles},
-                              {"WARPS", most_warps},
-                              {"BLOCKS", blocks},
-                              {"LOW", a->two_parts}};
+                              {"TILES", f.tiles},
+                              {"WARPS", f.warps},
+                              {"BLOCKS", f.blocks},
+                              {"COPIES", f.copies},
+                              {"FINISHERS", f.finishers},
+                              {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
-    write_options(p, options, 11);
+    write_options(p, options, 13);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
-                            .block = {32 * (warps + WT_MM_FEW_HELPERS)},
+                            .block = {32 * (warps + WT_MM_FEW_COPIERS + f.finishers)},
                             .shared_bytes = (size_t)shared_bytes,
                             .overlap = a->overlap};
     return shared_bytes <= there;
@@ -350,7 +377,7 @@ static bool plan_thin(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"BLOCKS", blocks},
                               {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
                               {"PARTS", a->gated ? 1 : a->n_parts},
-                              {"LOW", a->two_parts}};
+                              {"LOW", low_of(a)}};
     *p = (plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
     write_options(p, options, 12);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
@@ -584,27 +611,37 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
     return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
-/// The maps of W's boxes.
+/// Boxes of 8 of `n_rows` rows, 128 bytes of each in as many pieces.
+static wt_status fill_map(wt_device *device, const void *data, int n_rows, int64_t row_bytes, int64_t bytes,
+                          int box_pieces, wt_mm_map *map)
+{
+    const wt_tensor_map_config config = {.data = (uintptr_t)data,
+                                         .element_bytes = 1,
+                                         .columns = 128,
+                                         .rows = n_rows,
+                                         .n_matrices = (int)(bytes / 128),
+                                         .row_bytes = row_bytes,
+                                         .matrix_bytes = 128,
+                                         .box_rows = 8,
+                                         .box_matrices = box_pieces};
+    wt_tensor_map created;
+    wt_status status = wt_tensor_map_create(device, &config, &created);
+    if (!status) memcpy(map, &created, sizeof created);
+    return status;
+}
+
+/// The maps of boxes of W and x.
 static wt_status fill_few(wt_device *device, const wt_mm_args *a, int warps, wt_mm_few_args *filled)
 {
     memset(filled, 0, sizeof *filled);
     filled->args = *a;
-    for (int k = 0; k < a->n_parts; k++) {
-        const wt_tensor_map_config config = {.data = (uintptr_t)a->parts[k].w,
-                                             .element_bytes = 1,
-                                             .columns = 128,
-                                             .rows = a->parts[k].rows,
-                                             .n_matrices = (int)(a->row_bytes / 128),
-                                             .row_bytes = a->row_bytes,
-                                             .matrix_bytes = 128,
-                                             .box_rows = 8,
-                                             .box_matrices = warps};
-        wt_tensor_map map;
-        wt_status status = wt_tensor_map_create(device, &config, &map);
-        if (status) return status;
-        memcpy(&filled->w[k], &map, sizeof map);
-    }
-    return WT_OK;
+    wt_status status = WT_OK;
+    for (int k = 0; k < a->n_parts && !status; k++)
+        status = fill_map(device, a->parts[k].w, a->parts[k].rows, a->row_bytes, a->row_bytes, warps, &filled->w[k]);
+    const int64_t x_bytes = 2 * (int64_t)a->columns;
+    if (status) return status;
+    return fill_map(device, a->x, a->two_parts ? 2 * a->m : a->m, 2 * a->x_stride, x_bytes,
+                    (int)(warps * x_bytes / a->row_bytes), &filled->x);
 }
 
 static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)

@@ -16,11 +16,8 @@ struct wt_matmul {
     wt__mm_cuda *cuda; ///< NULL on the CPU
 };
 
-/// Check `args` and write them as a kernel's; first_tile of the parts is left to the kernel's host.
-WT_CHECKED wt_status wt__mm_fill(const wt_matmul_args *args, wt_mm_args *filled);
 /// Number the tiles of `rows` rows over the parts; returns how many there are. A gated product has part 0's.
 int wt__mm_number_tiles(wt_mm_args *args, int rows);
-WT_CHECKED wt_status wt__mm_fill_quantize(const wt_quantize_args *args, wt_mm_quantize_args *filled);
 
 /// Weights and activations in I8, summed in whole numbers.
 static inline bool wt__mm_is_exact(const wt_mm_args *a) { return a->x_type == WT_MM_I8; }

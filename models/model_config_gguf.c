@@ -97,8 +97,9 @@ static void gguf_rope(gguf_fields *g, const wt_weights *weights, wt_model_config
         r->kind = WT_ROPE_YARN;
         r->beta_fast = real(g, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32);
         r->beta_slow = real(g, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1);
-        r->attention_factor =
-            real(g, "rope.scaling.attn_factor", 0, 1e3, 1) * wt__yarn_attention_factor(r->factor, 0, 0);
+        const double own = wt__yarn_attention_factor(r->factor, 0, 0);
+        r->attention_factor = real(g, "rope.scaling.attn_factor", 0, 1e3, 1) *
+                              real(g, "rope.scaling.yarn_attn_factor", 0, 1e3, own); // config.json's attention_factor
     } else if (!g->f.status) {
         g->f.status =
             wt_fail(WT_ERR_UNSUPPORTED, "%s: RoPE of type \"%.40s\", want none, linear or yarn", g->f.file, kind);

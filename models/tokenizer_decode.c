@@ -28,7 +28,8 @@ int wt__tok_byte_of_level(uint32_t c)
     return c <= 0x120 ? (int)(c - 0x100) : c <= 0x142 ? (int)(c - 0x121 + 0x7f) : c == 0x143 ? 0xad : -1;
 }
 
-int wt__tok_byte_of_fallback(const char *token)
+/// "<0x0A>" is 10; -1 = no such token
+static int byte_of_fallback(const char *token)
 {
     static const char digits[] = "0123456789ABCDEF";
     if (strncmp(token, "<0x", 3) || strlen(token) != 6 || token[5] != '>') return -1;
@@ -97,7 +98,7 @@ static bool byte_fallback(const texts *in, texts *out)
     bool ok = true;
     for (size_t i = 0; i <= in->spans.n && ok; i++) {
         const char *s = i < in->spans.n ? in->text.at + in->spans.at[i].begin : "";
-        int byte = i < in->spans.n ? wt__tok_byte_of_fallback(s) : -1;
+        int byte = i < in->spans.n ? byte_of_fallback(s) : -1;
         size_t begin = out->text.size;
         if (byte >= 0) {
             char plain = (char)byte;
@@ -178,8 +179,9 @@ static wt_status decode_step(wt__tok_work *work, const wt__tok_step *step, bool 
     return WT_OK;
 }
 
-wt_status wt__tok_decode(wt__tok_work *work, const int32_t *ids, size_t n_ids, bool skip_special, bool first,
-                         wt__tok_bytes *out)
+/// Ids to text, appended to `out`; `first`: they begin the whole text.
+static wt_status decode_ids(wt__tok_work *work, const int32_t *ids, size_t n_ids, bool skip_special, bool first,
+                            wt__tok_bytes *out)
 {
     const wt_tokenizer *t = work->t;
     texts list[2] = {0};
@@ -218,7 +220,7 @@ wt_status wt_tokenizer_decode(const wt_tokenizer *tokenizer, const int32_t *ids,
     if (n_ids < 0) return wt_fail(WT_ERR_BAD_ARG, "tokenizer: %d ids, want 0 or more", n_ids);
     wt__tok_work work = {.t = tokenizer};
     wt__tok_bytes out = {0};
-    wt_status status = wt__tok_decode(&work, ids, (size_t)n_ids, skip_special, true, &out);
+    wt_status status = decode_ids(&work, ids, (size_t)n_ids, skip_special, true, &out);
     if (!status) {
         size_t n = out.size < max_bytes ? out.size : max_bytes ? max_bytes - 1 : 0;
         *length = out.size;
@@ -269,7 +271,7 @@ static void follow_bytes(wt_detokenizer *s, const char *name)
     const wt__tok_steps *decoder = &s->work.t->decoder;
     wt__tok_bytes bytes = {0};
     for (size_t i = 0; i < decoder->n; i++) {
-        int byte = wt__tok_byte_of_fallback(name);
+        int byte = byte_of_fallback(name);
         char plain = (char)byte;
         if (decoder->at[i].kind == WT__DECODE_BYTE_LEVEL) (void)!add_level_bytes(&bytes, name, strlen(name));
         if (decoder->at[i].kind == WT__DECODE_BYTE_FALLBACK && byte >= 0) (void)!wt__tok_bytes_add(&bytes, &plain, 1);
@@ -287,7 +289,7 @@ static void follow_bytes(wt_detokenizer *s, const char *name)
 const char *wt_detokenizer_flush(wt_detokenizer *s)
 {
     s->text.size = 0;
-    if (wt__tok_decode(&s->work, s->held, s->n_held, s->skip_special, !s->started, &s->text)) return "";
+    if (decode_ids(&s->work, s->held, s->n_held, s->skip_special, !s->started, &s->text)) return "";
     s->started = s->started || s->n_held;
     s->n_held = s->n_tail = 0;
     return s->text.at;

@@ -155,9 +155,6 @@ typedef struct wt__tok_work {
 void wt__tok_work_free(wt__tok_work *work);
 wt_status wt__tok_no_memory(void);
 
-/// The next match at or after `from`; *found false = none.
-wt_status wt__tok_pattern_next(wt__tok_work *work, const wt__tok_pattern *pattern, const char *text, size_t size,
-                               size_t from, bool *found, wt__tok_span *match);
 wt_status wt__tok_pattern_create(wt_tokenizer *t, const char *regex, const char *literal, wt__tok_pattern *pattern);
 
 /// Append `text` with every match replaced.
@@ -232,12 +229,8 @@ wt_status wt__tok_read_gguf(wt_tokenizer *t, const char *path);
 /// tokenizer.model of SentencePiece or Llama 3, tokenizer.bin of llama2.c.
 wt_status wt__tok_read_vocabulary(wt_tokenizer *t, const char *file, const char *bytes, size_t size);
 
-/// Ids to text, appended to `out`; `first`: they begin the whole text.
-wt_status wt__tok_decode(wt__tok_work *work, const int32_t *ids, size_t n_ids, bool skip_special, bool first,
-                         wt__tok_bytes *out);
 /// The bytes behind a character of the byte-level alphabet, -1 = none; and the character of a byte.
 int wt__tok_byte_of_level(uint32_t c);
 uint32_t wt__tok_level_of_byte(unsigned char byte);
-int wt__tok_byte_of_fallback(const char *token); // "<0x0A>" is 10; -1 = no such token
 
 #endif

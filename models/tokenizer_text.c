@@ -126,8 +126,9 @@ static wt_status regex_next(wt__tok_work *work, const pcre2_code *regex, const c
     return WT_OK;
 }
 
-wt_status wt__tok_pattern_next(wt__tok_work *work, const wt__tok_pattern *pattern, const char *text, size_t size,
-                               size_t from, bool *found, wt__tok_span *match)
+/// The next match at or after `from`; *found false = none.
+static wt_status next_match(wt__tok_work *work, const wt__tok_pattern *pattern, const char *text, size_t size,
+                            size_t from, bool *found, wt__tok_span *match)
 {
     for (; pattern->regex; from++) { // an empty match splits nothing: look behind it
         wt_status status = regex_next(work, pattern->regex, text, size, from, found, match);
@@ -151,7 +152,7 @@ wt_status wt__tok_replace(wt__tok_work *work, const wt__tok_step *step, const ch
     size_t from = 0;
     for (bool found = true; from < size;) {
         wt__tok_span match;
-        wt_status status = wt__tok_pattern_next(work, &step->pattern, text, size, from, &found, &match);
+        wt_status status = next_match(work, &step->pattern, text, size, from, &found, &match);
         if (status) return status;
         if (!found) break;
         if (!wt__tok_bytes_add(out, text + from, match.begin - from)) return wt__tok_no_memory();
@@ -309,7 +310,7 @@ static wt_status split(wt__tok_work *work, const wt__tok_step *step, const char 
     bool found = true, before = false;
     while (from < size) {
         wt__tok_span match;
-        wt_status status = wt__tok_pattern_next(work, &step->pattern, at, size, from, &found, &match);
+        wt_status status = next_match(work, &step->pattern, at, size, from, &found, &match);
         if (status) return status;
         if (!found) match = (wt__tok_span){size, size};
         wt__tok_span parts[2] = {{piece.begin + from, piece.begin + match.begin},

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/number.h>
 
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, N_KINDS };
 
@@ -128,8 +129,8 @@ static wt_status skip_array(reader *r, const char *key, int nesting, char text[6
 static void real_text(double x, bool narrow, char text[64])
 {
     for (int digits = 7; digits <= 17; digits++) {
-        snprintf(text, 64, "%.*g", digits, x);
-        const double back = strtod(text, NULL);
+        wt_number_write(text, 64, digits, x);
+        const double back = wt_number_read(text, NULL);
         if (narrow ? (float)back == (float)x : back == x) return;
     }
 }

@@ -399,7 +399,8 @@ static void mistakes_give_a_sentence(void **state)
          "x.wav: wav holds audio, want one feature that makes signals, as hpss, filter or griffin_lim do", 2},
         {"-f whisper %s x.npy",
          "whisper: 22050 Hz in frames of 2048 every 512, want --rate 16000 --n-fft 400 --hop 160", 2},
-        {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder is \"phase\", want transient, locked, librosa or wsola", 2},
+        {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder is \"phase\", want transient, locked, librosa or wsola",
+         2},
         {"-f time_stretch --speed 2 %s x.png", "time_stretch: 22050 samples of 44100, and a picture has one time axis",
          2},
         {"-f mel %s", "an input or the output is missing, want -f FEATURE IN... OUT", 2},
@@ -412,6 +413,7 @@ static void mistakes_give_a_sentence(void **state)
         {"-f mel --fmin 9000 --fmax 100 %s x.npy", "in.wav: mel", 2},
         {"-f yin --fmin 5 %s x.npy", "in.wav: ", 2},
         {"-f cqt --n-bins 200 %s x.npy", "in.wav: cqt", 2},
+        {"-f mel %s x", "x: no extension says the format, want npy, npz, csv, json or png", 2},
         {"-f mel %s.missing x.npy", "in.wav.missing", 1},
         {"-f mel %s nowhere/x.npy", "nowhere", 1},
     };
@@ -421,6 +423,47 @@ static void mistakes_give_a_sentence(void **state)
         if (code != cases[k].code || !strstr(analyze_out, cases[k].sentence))
             fail_msg("%s: %d, want %d; %s", cases[k].arguments, code, cases[k].code, analyze_out);
         assert_int_equal(strchr(analyze_out, '\n') - analyze_out, (ptrdiff_t)strlen(analyze_out) - 1); // one line
+    }
+}
+
+// By its name, by a link to it, and as another format than its name says; whole and in tiles.
+static void the_input_is_never_written_over(void **state)
+{
+    static const char *const cases[] = {"-f normalize %s %s", "-f mel --format npy %s %s",
+                                        "-f normalize --tile 65536 %s %s", "-f rms --tile 4096 --format npy %s %s"};
+    char in[4096], link[4096];
+    size_t size, size_after;
+    snprintf(in, sizeof in, "%s", analyze_tones_file(state, "kept.wav"));
+    snprintf(link, sizeof link, "%s", test_path(state, "link.wav"));
+    assert_int_equal(symlink("kept.wav", link), 0);
+    char *before = test_slurp(in, &size);
+    for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
+        assert_int_equal(analyze_runf(cases[k / 2], in, k % 2 ? link : in), 2);
+        assert_non_null(strstr(analyze_out, "is the input itself, want another output"));
+        char *after = test_slurp(in, &size_after);
+        assert_int_equal(size, size_after);
+        assert_memory_equal(before, after, size);
+        free(after);
+    }
+    free(before);
+    assert_int_equal(unlink(link), 0);
+}
+
+// What is left of a recording is worth its features, and a word.
+static void a_truncated_file_is_told(void **state)
+{
+    static const char *const cases[] = {"-f rms %s %s", "-f rms --tile 4096 %s %s"};
+    char in[4096], sentence[128];
+    snprintf(in, sizeof in, "%s", analyze_tones_file(state, "cut.wav"));
+    struct stat facts;
+    assert_int_equal(stat(in, &facts), 0);
+    assert_int_equal(analyze_runf("-f rms %s %s", in, test_path(state, "cut.npy")), 0);
+    assert_null(strstr(analyze_out, "truncated"));
+    assert_int_equal(truncate(in, facts.st_size - 4 * (FRAMES / 2)), 0);
+    snprintf(sentence, sizeof sentence, "cut.wav: the input is truncated: %d frames are there", FRAMES / 2);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        assert_int_equal(analyze_runf(cases[k], in, test_path(state, "cut.npy")), 0);
+        if (!strstr(analyze_out, sentence)) fail_msg("want %s: %s", sentence, analyze_out);
     }
 }
 
@@ -482,6 +525,8 @@ int main(void)
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),
         cmocka_unit_test(mistakes_give_a_sentence),
+        cmocka_unit_test(the_input_is_never_written_over),
+        cmocka_unit_test(a_truncated_file_is_told),
         cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(other_rates_are_resampled),
         cmocka_unit_test(a_backend_must_be_one),

@@ -39,8 +39,8 @@ static pid_t start(const char *feature, const char *in, const char *out, const c
     if (pid) return pid;
     const int fd = open(told, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(fd, 1), dup2(fd, 2);
-    execl(analyze_program, "warptone", "analyze", "--backend", "cpu", "--json", "-f", feature, "--iterations", "1000000",
-          "--components", "200", "-j", "1", in, out, NULL);
+    execl(analyze_program, "warptone", "analyze", "--backend", "cpu", "--json", "-f", feature, "--iterations",
+          "1000000", "--components", "200", "-j", "1", in, out, NULL);
     _exit(127);
 }
 

@@ -14,6 +14,7 @@
 #include <warptone/griffin_lim.h>
 #include <warptone/mel.h>
 #include <warptone/mel_inverse.h>
+#include <warptone/mfcc.h>
 #include <warptone/nsgt.h>
 #include <warptone/reassigned.h>
 #include <warptone/salience.h>
@@ -261,22 +262,57 @@ static void magnitudes_become_a_signal(void **state)
                   spectra);
 }
 
-static void mel_bands_become_a_signal(void **state)
+static wt_mel_config bands_of(wt_mel_scale scale)
+{
+    return (wt_mel_config){.n_samples = N, .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true},
+                           .bank = {.n_mels = 40}, .scale = scale};
+}
+
+/// Mel bands [40][FRAMES] or their decibels.
+static void make_bands(wt_mel_scale scale, float *out)
+{
+    wt_mel *mel;
+    const wt_mel_config config = bands_of(scale);
+    assert_ok(wt_mel_create(NULL, &config, &mel));
+    wt_mel_run(mel, tones, out);
+    wt_mel_destroy(mel);
+}
+
+/// `spectra`, of 40 mel bands, become magnitudes that have these, frame by frame.
+static void invert_bands(void)
 {
     wt_mel_inverse *plan;
-    wt_mel *mel;
-    const wt_mel_config bands = {
-        .n_samples = N, .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true}, .bank = {.n_mels = 40}};
-    assert_ok(wt_mel_create(NULL, &bands, &mel));
-    wt_mel_run(mel, tones, spectra);
     const wt_mel_inverse_config config = {.bank = {.n_fft = N_FFT, .n_mels = 40}, .n_frames = FRAMES};
     assert_ok(wt_mel_inverse_create(NULL, &config, &plan));
     wt_mel_inverse_run(plan, spectra, want);
+    wt_mel_inverse_destroy(plan);
     for (int t = 0; t < FRAMES; t++)
         for (int k = 0; k < BINS; k++) spectra[t * BINS + k] = want[k * FRAMES + t];
+}
+
+static void coefficients_become_bands_and_a_signal(void **state)
+{
+    static float mfcc[13 * FRAMES];
+    const wt_mfcc_config config = {
+        .mel = bands_of(WT_MEL_DB), .n_mfcc = 13, .dct_type = 3, .lifter = 22};
+    make_bands(WT_MEL_DB, want);
+    assert_ok(wt_mfcc_of_db(&config, want, FRAMES, mfcc));
+    assert_ok(wt_mfcc_to_mel(&config, mfcc, FRAMES, spectra));
+    npy a = array_of(state, "-f mfcc_to_mel --n-mels 40 --n-mfcc 13 --dct-type 3 --lifter 22" SHORT, 0);
+    assert_true(a.n_dims == 2 && a.shape[0] == 40 && a.shape[1] == FRAMES);
+    assert_memory_equal(a.data, spectra, sizeof(float) * 40 * FRAMES);
+    npy_free(&a);
+    invert_bands();
+    assert_signal(
+        state, "-f mfcc_to_audio --n-mels 40 --n-mfcc 13 --dct-type 3 --lifter 22 --iterations 4 --seed 5" SHORT,
+        WT_STFT_PAD_ZERO, spectra);
+}
+
+static void mel_bands_become_a_signal(void **state)
+{
+    make_bands(WT_MEL_LINEAR, spectra);
+    invert_bands();
     analyze_assert_turned(array_of(state, "-f mel_to_stft --n-mels 40" SHORT, 0), spectra, BINS, FRAMES);
-    wt_mel_inverse_destroy(plan);
-    wt_mel_destroy(mel);
     assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, WT_STFT_PAD_ZERO, spectra);
 }
 
@@ -355,6 +391,7 @@ int main(void)
         cmocka_unit_test(spectra_are_sums_of_components),
         cmocka_unit_test(magnitudes_become_a_signal),
         cmocka_unit_test(mel_bands_become_a_signal),
+        cmocka_unit_test(coefficients_become_bands_and_a_signal),
         cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(tiles_are_the_whole),
         cmocka_unit_test(times_of_tiles_are_the_signals),

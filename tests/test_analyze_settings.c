@@ -75,6 +75,63 @@ static void windows_and_paddings_are_those_of_stft(void **state)
     }
 }
 
+static void write_window(const char *path, const float *samples, int n)
+{
+    const wt_audio_writer_config config = {.rate_hz = 48000, .channels = 1, .sample = WT_SAMPLE_F32};
+    test_write(path, &config, samples, n, n);
+}
+
+/// The writer leaves none: one sample of the file becomes no number behind its back.
+static void spoil(const char *path, float sample)
+{
+    const float nan = NAN;
+    size_t size, at = 0;
+    char *bytes = test_slurp(path, &size);
+    while (at + sizeof sample < size && memcmp(bytes + at, &sample, sizeof sample)) at++;
+    memcpy(bytes + at, &nan, sizeof nan);
+    test_spill(path, bytes, size);
+    free(bytes);
+}
+
+/// Hamming's from a file are Hamming's, in tiles too; in double its digits are a float's.
+static void a_window_may_be_given(void **state)
+{
+    float samples[N_FFT + 1] = {0};
+    char options[4096], path[2000];
+    snprintf(path, sizeof path, "%s", test_path(state, "window.wav"));
+    assert_ok(wt_window_fill(&(wt_window_config){.kind = WT_WINDOW_HAMMING, .n = N_FFT}, samples));
+    write_window(path, samples, N_FFT);
+    const char *tiles[] = {"", "--tile 500"};
+    for (int k = 0; k < 2; k++) {
+        snprintf(options, sizeof options, "-f stft,istft,mel --window custom --window-file '%s' %s" SHORT, path,
+                 tiles[k]);
+        for (int i = 0; i < 3; i++) {
+            npy a = array_of(state, options, i), b = array_of(state, "-f stft,istft,mel --window hamming" SHORT, i);
+            assert_true(a.count == b.count && !memcmp(a.data, b.data, a.count * (size_t)a.item_bytes));
+            npy_free(&a), npy_free(&b);
+        }
+    }
+    const struct {
+        const char *options, *sentence;
+        int n;
+        bool no_number;
+    } bad[] = {{"-f stft --window custom", "--window custom wants --window-file FILE", N_FFT, false},
+               {"-f stft --window hann --window-file W", "--window-file W is of --window custom", N_FFT, false},
+               {"-f stft --window custom --window-file W", "cannot be opened", N_FFT, false},
+               {"-f stft --window custom --window-file '%s'", "512 samples, want 2048", N_FFT, false},
+               {"-f stft --window custom --window-file '%s'" SHORT, "511 samples, want 512", N_FFT - 1, false},
+               {"-f stft --window custom --window-file '%s'" SHORT, "more than 512 samples", N_FFT + 1, false},
+               {"-f stft --window custom --window-file '%s'" SHORT, "no numbers", N_FFT, true},
+               {"-f fir --edges 900 --window custom --window-file '%s'" SHORT, "fir wants hamming", N_FFT, false},
+               {"-f cqt --window custom --window-file '%s'" SHORT, "custom windows", N_FFT, false}};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        write_window(path, samples, bad[k].n);
+        if (bad[k].no_number) spoil(path, samples[7]);
+        snprintf(options, sizeof options, bad[k].options, path);
+        analyze_assert_refused(state, input, &(analyze_refusal){options, bad[k].sentence}, 1);
+    }
+}
+
 static void assert_rows(npy a, const float *x, size_t rows)
 {
     assert_int_equal(a.shape[0], rows);
@@ -100,16 +157,18 @@ static void bands_and_coefficients_have_their_norms(void **state)
     }
     for (int type = 1; type <= 3; type++) {
         char options[80];
-        wt_mfcc *mfcc;
+        static float db[40 * FRAMES];
+        wt_mel *mel;
         const wt_mfcc_config config = {.mel = {.n_samples = N,
                                                .stft = {.n_fft = N_FFT, .hop = HOP, .precise = true},
                                                .bank = {.n_fft = N_FFT, .n_mels = 40},
                                                .scale = WT_MEL_DB},
                                        .dct_type = type,
                                        .lifter = 22};
-        assert_ok(wt_mfcc_create(NULL, &config, &mfcc));
-        wt_mfcc_run(mfcc, noisy, want);
-        wt_mfcc_destroy(mfcc);
+        assert_ok(wt_mel_create(NULL, &config.mel, &mel));
+        wt_mel_run(mel, noisy, db);
+        wt_mel_destroy(mel);
+        assert_ok(wt_mfcc_of_db(&config, db, FRAMES, want));
         snprintf(options, sizeof options, "-f mfcc --n-mels 40 --lifter 22 --dct-type %d" SHORT, type);
         assert_rows(array_of(state, options, 0), want, 20);
     }
@@ -209,7 +268,8 @@ static void what_has_no_meaning_is_refused(void **state)
 {
     static const analyze_refusal cases[] = {
         {"-f stft --window x",
-         "--window is \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top or rectangular"},
+         "--window is \"x\", want hann, hamming, blackman, blackman_harris, kaiser, gaussian, flat_top, "
+         "rectangular or custom"},
         {"-f stft --window kaiser", "--window kaiser wants --window-parameter X"},
         {"-f stft --window gaussian", "--window gaussian wants --window-parameter X"},
         {"-f stft --window hann --window-parameter 3", "--window-parameter 3 is of --window kaiser or gaussian"},
@@ -277,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_and_paddings_are_those_of_stft),
+        cmocka_unit_test(a_window_may_be_given),
         cmocka_unit_test(bands_and_coefficients_have_their_norms),
         cmocka_unit_test(voicing_and_tempi_can_be_better_than_librosas),
         cmocka_unit_test(components_are_found_in_three_ways),

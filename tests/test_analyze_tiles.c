@@ -139,6 +139,7 @@ static void archives_may_be_larger_than_4_gib(void **state)
 static void columns_that_need_more_have_the_same_bytes(void **state)
 {
     assert_tiled(state, "-f pcen,chroma,contrast,onset_strength,tempogram,hpss,mel", "whole.npz");
+    assert_tiled(state, "-f mfcc,mfcc_delta,mfcc_delta2,mfcc_to_mel --lifter 22", "whole.npz");
     assert_tiled(state, "-f pcen,contrast,onset_strength --channels --fmin 100 --htk", "whole.npz");
 }
 
@@ -164,7 +165,7 @@ static void what_is_gathered_has_the_same_bytes(void **state)
     assert_tiled(state, "-f time_stretch,pitch_shift --speed 0.7 --vocoder librosa --keep-formants", "whole.npz");
     assert_tiled(state, "-f time_stretch,pitch_shift --speed 3 --steps -5 --vocoder locked --channels", "whole.npz");
     assert_tiled(state, "-f time_stretch,pitch_shift --speed 1.3 --steps 9 --vocoder wsola", "whole.npz");
-    assert_tiled(state, "-f nmf,griffin_lim,mel_to_audio --iterations 3 --channels", "whole.npz");
+    assert_tiled(state, "-f nmf,griffin_lim,mel_to_audio,mfcc_to_audio --iterations 3 --channels", "whole.npz");
     assert_tiled(state, "-f whisper --rate 16000 --n-fft 400 --hop 160", "whole.npy");
     assert_tiled(state, "-f vad", "whole.csv");
 }
@@ -200,21 +201,15 @@ static void effects_have_the_same_bytes(void **state)
     assert_tiled(state, "-f rms_delta,tempogram_delta,logmel_delta2,plp_delta", "whole.npz");
 }
 
-/// Loudness is measured block by block: a walk's sums have another order.
+/// The level is measured on a walk before. By RMS its sums, in double, have another order, which the gain, in float, does
+/// not show here.
 static void levels_are_those_of_the_whole_signal(void **state)
 {
-    assert_near(state, "cpu", "long.wav", "normalize --channels", 1e-6);
-    assert_near(state, "cpu", "long.wav", "normalize --by rms", 1e-6);
-    assert_near(state, "cpu", "long.wav", "normalize --by peak", 1e-7);
-}
-
-/// Sums over the bands are in double, those of whole signals in float: 2e-7 of the peak. The second slope adds up nine
-/// coefficients that are larger than itself.
-static void mfcc_is_that_of_the_whole_signal(void **state)
-{
-    assert_near(state, "cpu", "long.wav", "mfcc", 2e-7);
-    assert_near(state, "cpu", "long.wav", "mfcc_delta", 2e-7);
-    assert_near(state, "cpu", "long.wav", "mfcc_delta2", 6e-7);
+    assert_tiled(state, "-f normalize,rms --channels", "whole.npz");
+    assert_tiled(state, "-f normalize --dual-mono --no-true-peak --target -3", "whole.npy");
+    assert_tiled(state, "-f normalize --by rms --channels", "whole.npy");
+    assert_tiled(state, "-f normalize --by rms", "whole.npy");
+    assert_tiled(state, "-f normalize --by peak --channels", "whole.npy");
 }
 
 /// Halvings are transforms of blocks, which lie elsewhere in a tile: their rounding differs. Chroma divides a frame by
@@ -225,9 +220,9 @@ static void constant_q_is_that_of_the_whole_signal(void **state)
     assert_near(state, "cpu", "longer.wav", "vqt --rate 0", 1e-6);
     assert_near(state, "cpu", "longer.wav", "icqt --rate 0", 1e-6);
     assert_near(state, "cpu", "longer.wav", "icqt --rate 0 --channels --n-bins 48 --fmin 100 --hop 256", 1e-6);
-    assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-5);
-    assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-5);
-    assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 1e-3); // a step of a hundredth, over 41 frames
+    assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-6);
+    assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-6);
+    assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 2e-6); // no value crosses a step
 }
 
 /// A file that ends before its header says: the columns are those of what there is.
@@ -280,47 +275,41 @@ static void octaves_that_do_not_exist_are_refused(void **state)
     assert_non_null(strstr(out, "Hz, want 11025.0 or less (half the rate)"));
 }
 
-/// The same on a GPU, tiles against the whole there.
+/// The same on a GPU, tiles against the whole there: what is not the same bits is rounding of sums in another order, on
+/// an H200 within 1e-6 of the peak.
 static void cuda_gives_the_same_in_tiles(void **state)
 {
-    static const struct {
-        const char *feature;
-        double bound;
-    } cases[] = {{"spectrogram", 2e-6}, {"logmel", 1e-4}, {"mfcc", 1e-4},   {"pcen", 1e-4},  {"chroma", 1e-4},
-                 {"yin", 1e-5},         {"flux", 1e-5},   {"tuning", 1e-9}, {"split", 0},    {"onset_strength", 1e-4},
-                 {"contrast", 1e-4},    {"trim", 0},      {"vad", 0},       {"tempo", 1e-9}, {"tempogram", 1e-4}};
+    static const char *const of_long[] = {
+        "spectrogram", "logmel", "mfcc", "pcen", "chroma", "yin", "flux", "onset_strength", "contrast", "tempogram",
+        "tempo_ratios", "fourier_tempogram", "residual --margin 2", "median_spectrogram --kernel 9",
+        "spectrogram_db --channels", "onset_strength --channels", "pcen --channels", "contrast --channels",
+        "filter --edges 1000", "filtfilt --edges 1000", "fir --edges 1000", "savgol", "preemphasis", "deemphasis",
+        "normalize --channels", "agc --channels", "denoise", "istft", "resample --rate 16000", "rms_delta"};
+    static const char *const of_longer[] = {"cqt", "icqt", "chroma_cqt", "tonnetz", "chroma_cens"};
+    static const char *const numbers[] = {"tuning", "tempo", "tempos"};
+    static const char *const integers[] = {"split", "trim", "vad"};
+    char feature[64];
     if (wt_device_count() < 1) {
         print_message("skipped: no CUDA device\n");
         skip();
     }
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        assert_near(state, "cuda", "long.wav", cases[k].feature, cases[k].bound);
-    assert_near(state, "cuda", "longer.wav", "cqt --rate 0", 2e-6);
-    assert_near(state, "cuda", "longer.wav", "chroma_cqt --rate 0", 4e-5); // of those, see above
-    assert_near(state, "cuda", "longer.wav", "tonnetz --rate 0", 4e-5);
-    assert_near(state, "cuda", "longer.wav", "chroma_cens --rate 0", 1e-3);
-    assert_near(state, "cuda", "long.wav", "spectrogram_db --channels", 2e-6);
+    for (size_t k = 0; k < sizeof of_long / sizeof *of_long; k++)
+        assert_near(state, "cuda", "long.wav", of_long[k], 2e-6);
+    for (size_t k = 0; k < sizeof of_longer / sizeof *of_longer; k++) {
+        snprintf(feature, sizeof feature, "%s --rate 0", of_longer[k]);
+        assert_near(state, "cuda", "longer.wav", feature, 2e-6);
+    }
+    for (size_t k = 0; k < 3; k++) {
+        assert_near(state, "cuda", "long.wav", numbers[k], 1e-9);
+        assert_near(state, "cuda", "long.wav", integers[k], 0);
+    }
     assert_near(state, "cuda", "long.wav", "median --kernel 31", 0);
-    assert_near(state, "cuda", "long.wav", "median_spectrogram --kernel 9", 2e-6);
-    assert_near(state, "cuda", "long.wav", "residual --margin 2", 4e-6);
-    assert_near(state, "cuda", "long.wav", "tempos", 1e-9);
-    assert_near(state, "cuda", "long.wav", "tempo_ratios", 1e-5);
-    assert_near(state, "cuda", "long.wav", "fourier_tempogram", 1e-4);
-    assert_near(state, "cuda", "longer.wav", "icqt --rate 0", 4e-6);
     assert_near(state, "cuda", "long.wav", "nsgt", 0); // all samples at once, as of the whole
     assert_near(state, "cuda", "long.wav", "insgt", 0);
     assert_near(state, "cuda", "long.wav", "time_stretch --speed 1.25", 0);
     assert_near(state, "cuda", "long.wav", "pitch_shift --steps 3 --keep-formants", 0);
     assert_near(state, "cuda", "long.wav", "griffin_lim --iterations 3", 0);
     assert_near(state, "cuda", "long.wav", "mel_to_audio --iterations 3", 0);
-    assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
-    assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
-    assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
-    static const char *const effects[] = {"filter --edges 1000", "fir --edges 1000", "savgol", "preemphasis",
-                                          "deemphasis", "normalize --channels", "agc --channels", "denoise", "istft",
-                                          "resample --rate 16000", "filtfilt --edges 1000", "rms_delta"};
-    for (size_t k = 0; k < sizeof effects / sizeof *effects; k++)
-        assert_near(state, "cuda", "long.wav", effects[k], 4e-6);
     outputs o; // pyin: all samples at once, as of the whole
     snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
     run_both(state, "cuda", "-f pyin", "whole.npz", &o);
@@ -363,7 +352,6 @@ int main(void)
         cmocka_unit_test(separated_parts_have_the_same_samples),
         cmocka_unit_test(effects_have_the_same_bytes),
         cmocka_unit_test(levels_are_those_of_the_whole_signal),
-        cmocka_unit_test(mfcc_is_that_of_the_whole_signal),
         cmocka_unit_test(constant_q_is_that_of_the_whole_signal),
         cmocka_unit_test(tiles_end_where_the_file_does),
         cmocka_unit_test(formats_of_the_whole_signal_have_the_same_bytes),

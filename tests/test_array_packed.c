@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const wt_dtype types[] = {WT_DTYPE_I4, WT_DTYPE_U4, WT_DTYPE_F4};
 static const double numbers[3][16] = {{0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1},

@@ -4,7 +4,6 @@
 #include "support/testing.h"
 #include "../hosts/interrupt.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -264,7 +263,7 @@ static void targets_that_cannot_be_are_refused(void **state)
     assert_unwritable(test_path(state, "a.xyz"), &config, WT_ERR_BAD_ARG,
                       "'xyz' is no audio format, want wav, flac, ogg, mp3, aiff, ...");
     assert_unwritable(test_path(state, "a"), &config, WT_ERR_BAD_ARG,
-                      "'' is no audio format, want wav, flac, ogg, mp3, aiff, ...");
+                      "no extension says the format, want wav, flac, ogg, mp3, aiff, ...");
     assert_unwritable(test_path(state, "none/a.wav"), &config, WT_ERR_FILE,
                       "cannot be created: No such file or directory");
     assert_unwritable("/dev/full", &(wt_audio_writer_config){.rate_hz = 48000, .channels = 1, .format = "wav"},
@@ -279,7 +278,11 @@ static void targets_that_cannot_be_are_refused(void **state)
     assert_unwritable(test_path(state, "a.wav"), &(wt_audio_writer_config){.channels = 2}, WT_ERR_BAD_ARG,
                       "rate 0 Hz, want 1000..768000");
     assert_unwritable(test_path(state, "a.opus"), &(wt_audio_writer_config){.rate_hz = 44100, .channels = 2},
-                      WT_ERR_BAD_ARG, "libsndfile does not write ogg (Opus) with 2 channels at 44100 Hz");
+                      WT_ERR_BAD_ARG, "libsndfile does not write ogg (Opus) with 2 channels at 44100 Hz, want 8000, "
+                      "12000, 16000, 24000 or 48000 Hz");
+    assert_unwritable(test_path(state, "a.mp3"), &(wt_audio_writer_config){.rate_hz = 96000, .channels = 2},
+                      WT_ERR_BAD_ARG, "libsndfile does not write mp3 (MPEG Layer III) with 2 channels at 96000 Hz, want "
+                      "8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100 or 48000 Hz");
     assert_int_equal(test_folder_count(state, ".a."), 0);
 
     const char *folder = test_path(state, "folder.wav");
@@ -349,6 +352,61 @@ static void a_full_disk_is_reported_and_leaves_the_old_file(void **state)
             assert_memory_equal(bytes, "old", 3);
             free(bytes);
         }
+    free(in);
+}
+
+// As the test above, but nobody can play it again.
+static void a_full_disk_keeps_what_was_recorded_before(void **state)
+{
+    enum { N = 50000, BLOCK = 1000 };
+    static const char *const names[] = {"take.wav", "take.flac", "take.ogg"};
+    static const int limits[] = {100001, 100001, 20001}; // in the middle of a sample
+    float *in = test_noise(2, N, 0.5f);
+    struct rlimit saved;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &saved), 0);
+    for (int k = 0; k < 3; k++) {
+        const char *path = test_path(state, names[k]);
+        const wt_audio_writer_config config = {.rate_hz = 48000, .channels = 2, .recording = true};
+        wt_audio_writer *writer;
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){(rlim_t)limits[k], saved.rlim_max});
+        assert_ok(wt_audio_writer_open(path, &config, &writer));
+        wt_status status = WT_OK;
+        for (int at = 0; at < N && !status; at += BLOCK) status = wt_audio_writer_write(writer, in + at, BLOCK, N);
+        const wt_status commit = wt_audio_writer_commit(writer);
+        setrlimit(RLIMIT_FSIZE, &saved);
+        if (k < 2) assert_int_equal(status, WT_ERR_FILE); // Vorbis meets the limit in its end
+        assert_fails(commit, WT_ERR_FILE, sentence(path, "cannot be written: File too large; what came before is kept"));
+        wt_audio audio;
+        assert_ok(wt_audio_load(path, 0, &audio));
+        print_message("%s: %lld of %d frames\n", names[k], (long long)audio.n_frames, N);
+        assert_true(audio.n_frames > 10000 && audio.n_frames < N);
+        for (int c = 0; c < 2 && k < 2; c++)
+            assert_snr_db(in + c * N, audio.samples + c * audio.n_frames, 10000, 100); // 24 bits
+        wt_audio_free(&audio);
+    }
+    free(in);
+}
+
+static void a_recording_that_is_short_is_a_wav(void **state)
+{
+    enum { N = 1000 };
+    float *in = test_noise(3, N, 0.5f);
+    const char *path = test_path(state, "short.wav");
+    for (int channels = 2; channels <= 3; channels++) {
+        const wt_audio_writer_config config = {.rate_hz = 48000, .channels = channels, .recording = true};
+        test_write(path, &config, in, N, N);
+        size_t size;
+        char *bytes = test_slurp(path, &size);
+        assert_memory_equal(bytes, "RIFF", 4);
+        assert_memory_equal(bytes + 8, "WAVE", 4);
+        if (channels == 2) assert_memory_equal(bytes + 12, "fmt \x10\0\0\0\1\0", 10); // PCM's plain header
+        wt_audio audio;
+        assert_ok(wt_audio_load(path, 0, &audio));
+        assert_int_equal(audio.n_frames, N);
+        assert_snr_db(in, audio.samples, (size_t)(channels * N), 100);
+        wt_audio_free(&audio);
+        free(bytes);
+    }
     free(in);
 }
 
@@ -459,6 +517,8 @@ int main(void)
         cmocka_unit_test(targets_that_cannot_be_are_refused),
         cmocka_unit_test(the_input_is_never_written_over),
         cmocka_unit_test(a_full_disk_is_reported_and_leaves_the_old_file),
+        cmocka_unit_test(a_full_disk_keeps_what_was_recorded_before),
+        cmocka_unit_test(a_recording_that_is_short_is_a_wav),
         cmocka_unit_test(nothing_is_left_of_a_discarded_file),
         cmocka_unit_test(running_out_of_memory_leaves_nothing_behind),
         cmocka_unit_test(a_signal_ends_the_wait_for_standard_input),

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <warptone/arm.h>
 #include <warptone/clock.h>
 #include <warptone/dispatch.h>

@@ -6,8 +6,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/batcher.h>
 

@@ -4,7 +4,6 @@
 #include "biquad_kernel.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define RATE 48000.0

@@ -3,8 +3,6 @@
 #include "support/realtime.h"
 #include "../hosts/block_adapter.h"
 
-#include <string.h>
-
 enum { FRAMES = 6000 };
 
 typedef struct probe {

@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <warptone/block_ring.h>
 
 enum { SLOTS = 4, WORDS = 33 };

@@ -5,8 +5,6 @@
 #include "support/node_check.h"
 #include "support/realtime.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

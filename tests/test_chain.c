@@ -5,7 +5,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/chain.h>
 
 #define RATE 48000.0

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/kernel.h>
 
 static const int architectures[] = {80, 90, 100, 120};

@@ -4,12 +4,10 @@
 #include "support/llm_files.h"
 #include "support/testing.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

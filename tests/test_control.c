@@ -4,7 +4,6 @@
 #include "support/testing.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 #include <time.h>
 #include <warptone/cpu_executor.h>
 #include <warptone/graph.h>

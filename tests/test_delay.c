@@ -2,7 +2,6 @@
 #include "support/chain_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define RATE 48000.0
 

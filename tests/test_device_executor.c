@@ -5,7 +5,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <warptone/clock.h>
 #include <warptone/device_executor.h>
 #include <warptone/graph.h>

@@ -3,7 +3,6 @@
 #include "support/testing.h"
 
 #include <sched.h>
-#include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
 

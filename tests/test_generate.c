@@ -8,8 +8,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <warptone/generate.h>
@@ -357,6 +355,8 @@ static void bad_use_is_refused(void **state)
     c = (wt_generator_config){
         .session = f.session, .sampler = f.sampler, .n_positions = 1, .strategy = WT_STRATEGY_DRAFT};
     assert_fails(wt_generator_create(&c, &g), WT_ERR_BAD_ARG, "generate: strategy draft wants a draft's session");
+    c = (wt_generator_config){.session = f.session, .sampler = f.sampler, .n_positions = 16, .n_keep = 15};
+    assert_fails(wt_generator_create(&c, &g), WT_ERR_BAD_ARG, "generate: keep 15 tokens, want 0..14");
     refuse_another_vocabulary(state, &f);
     assert_null(g);
     assert_fails(wt_strategy_find("magic", &strategy), WT_ERR_NOT_FOUND,

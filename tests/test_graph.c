@@ -3,7 +3,6 @@
 #include "support/testing.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/graph.h>
 

@@ -5,7 +5,6 @@
 #include "cqt_kernel.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/resample.h>
 
 // The same taps, summed one by one (tests/test_resample.c judges them).

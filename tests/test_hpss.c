@@ -5,7 +5,6 @@
 
 #include <complex.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/hpss.h>

@@ -1,7 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/spectral_check.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <warptone/icqt.h>
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RATE 48000.0
 enum { FRAMES = 12000, HALF = 48 };
@@ -126,6 +125,22 @@ static void lookahead_is_the_latency(void **state)
     }
 }
 
+// The standard 1.5 ms are 12 frames at a telephone's rate, where the interpolator wants 17.
+static void low_rates_have_the_least_lookahead(void **state)
+{
+    (void)state;
+    static float x[FRAMES], y[FRAMES];
+    wt_node_desc node;
+    wt_chain_desc desc = node_desc(&node, "limiter", NULL, 0);
+    check_latency(&desc, 8000);
+    wt_chain *chain = node_chain("limiter", NULL, 0, 1, 8000);
+    assert_int_equal(wt_chain_latency_frames(chain), 17);
+    nasty_signal(BURSTS, x);
+    process_blocks(chain, x, y, FRAMES, 64, FRAMES);
+    assert_true(oversampled_peak_db(y, FRAMES) < -1 + 0.1f);
+    wt_chain_destroy(chain);
+}
+
 static void channels_share_one_gain(void **state)
 {
     (void)state;
@@ -157,11 +172,12 @@ static void refusals_name_what_was_met_and_wanted(void **state)
     const wt_setting early[] = {{"lookahead_ms", NULL, 0.1}}, ceiling[] = {{"ceiling_db", NULL, 3}};
     check_refusal("limiter", early, 1, WT_ERR_BAD_ARG, "chain: limiter: lookahead_ms is 0.1, want 0.4..40");
     check_refusal("limiter", ceiling, 1, WT_ERR_BAD_ARG, "chain: limiter: ceiling_db is 3, want -60..0 dBTP");
+    const wt_setting late[] = {{"lookahead_ms", "40", 0}};
     wt_node_desc node;
-    wt_chain_desc desc = node_desc(&node, "limiter", NULL, 0);
+    wt_chain_desc desc = node_desc(&node, "limiter", late, 1);
     wt_chain *chain;
-    assert_fails(wt_chain_create(&(wt_chain_config){.rate_hz = 4000, .channels = 1}, &desc, &chain), WT_ERR_BAD_ARG,
-                 "chain: limiter: lookahead_ms is 1.5, want 4.25..1024 at 4000 Hz");
+    assert_fails(wt_chain_create(&(wt_chain_config){.rate_hz = 192000, .channels = 1}, &desc, &chain), WT_ERR_BAD_ARG,
+                 "chain: limiter: lookahead_ms is 40, want at most 21.3333 at 192000 Hz");
 }
 
 int main(void)
@@ -172,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_quiet_signal_is_delayed_and_nothing_else),
         cmocka_unit_test(the_gain_lets_go_with_its_time_constant),
         cmocka_unit_test(lookahead_is_the_latency),
+        cmocka_unit_test(low_rates_have_the_least_lookahead),
         cmocka_unit_test(channels_share_one_gain),
         cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
         cmocka_unit_test(cuda_agrees),

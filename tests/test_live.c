@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
 #if defined(__x86_64__)
@@ -276,6 +275,7 @@ static void one_channel_is_heard_on_all_and_others_are_refused(void **state)
     assert_memory_equal(y, y + 256, sizeof(float) * 256);
     wt_live_destroy(live);
     live = live_of(&(wt_live_config){.rate_hz = RATE, .channels = 2, .out_channels = 3}, NULL);
+    assert_int_equal(wt_live_out_channels(live), 3);
     assert_fails(wt_live_load(live, &live_voice, NULL), WT_ERR_BAD_ARG,
                  "voice: gives 2 channels, want 1 or 3 as the output has");
     wt_live_destroy(live);

@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <warptone/arm.h>
 #include <warptone/clock.h>

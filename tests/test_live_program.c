@@ -165,22 +165,27 @@ static int connect_to(const struct sockaddr_un *address)
     return fd;
 }
 
+// SIGHUP as well: a terminal that is closed must not take the take along.
 static void signals_end_it_in_good_order(void **state)
 {
     need_all();
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (int k = 0; k < 2; k++) {
-        const char *path = test_path(state, "signal.txt");
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int k = 0; k < 3; k++) {
+        const char *path = test_path(state, "signal.txt"), *take = test_path(state, "signal.wav");
         pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend",
-                                                      "cpu", "--json", NULL});
+                                                      "cpu", "--json", "--record", take, NULL});
         const struct sockaddr_un address = socket_beside(path);
         close(connect_to(&address)); // it is there when audio runs
         kill(pid, signals[k]);
+        if (signals[k] == SIGHUP) kill(pid, SIGHUP); // the kernel tells it, and so does the shell
         if (finish(pid, path)) fail_msg("%s", out);
         json_t *total = last_line();
         assert_string_equal(json_string_value(json_object_get(total, "line")), "total");
         json_decref(total);
-        unlink(path);
+        int64_t n_frames;
+        free(test_read(take, NULL, 4096, &n_frames));
+        assert_true(n_frames > 0);
+        unlink(path), unlink(take);
     }
 }
 
@@ -220,6 +225,41 @@ static void it_is_controlled_by_its_socket(void **state)
     json_decref(total);
     close(fd);
     assert_int_equal(access(address.sun_path, F_OK), -1);
+}
+
+// As nohup starts it.
+static void a_hang_up_that_was_ignored_does_not_end_it(void **state)
+{
+    need_all();
+    const char *path = test_path(state, "nohup.txt");
+    const struct sockaddr_un address = socket_beside(path);
+    char answer[4096];
+    signal(SIGHUP, SIG_IGN); // which the program inherits
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--json", NULL});
+    signal(SIGHUP, SIG_DFL);
+    int fd = connect_to(&address);
+    kill(pid, SIGHUP);
+    await_output(path); // it looks at the signal 20 times a second, and prints once
+    ask(fd, "bypass\n", answer);
+    assert_string_equal(answer, "resp 0 0\n");
+    ask(fd, "quit\n", answer);
+    if (finish(pid, path)) fail_msg("%s", out);
+    close(fd);
+}
+
+static void it_plays_where_its_socket_cannot_be_made(void **state)
+{
+    need_all();
+    const char *path = test_path(state, "taken.txt");
+    const struct sockaddr_un address = socket_beside(path);
+    test_spill(address.sun_path, "x", 1);
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--duration", "0.2", "--quiet", NULL});
+    int code = finish(pid, path);
+    unlink(address.sun_path);
+    if (code) fail_msg("%s", out);
+    assert_non_null(strstr(out, "warptone.sock is there and is no socket; choose another path with --control"));
 }
 
 static void without_a_terminal_it_prints_lines(void **state)
@@ -312,6 +352,8 @@ int main(void)
         cmocka_unit_test_teardown(totals_are_the_last_line, end_program),
         cmocka_unit_test_teardown(signals_end_it_in_good_order, end_program),
         cmocka_unit_test_teardown(it_is_controlled_by_its_socket, end_program),
+        cmocka_unit_test_teardown(a_hang_up_that_was_ignored_does_not_end_it, end_program),
+        cmocka_unit_test_teardown(it_plays_where_its_socket_cannot_be_made, end_program),
         cmocka_unit_test_teardown(without_a_terminal_it_prints_lines, end_program),
         cmocka_unit_test_teardown(refusals_say_what_was_wanted, end_program),
         cmocka_unit_test_teardown(a_server_that_dies_ends_it_with_an_error, end_program),

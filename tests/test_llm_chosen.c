@@ -4,7 +4,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 // ---- tokens that are drawn where the step runs

@@ -163,6 +163,36 @@ static void weights_arrive_as_the_host_has_them(void **state)
     wt_stream_destroy(r.stream);
 }
 
+/// One launch reads all experts' gates and ups by what the first has, and one their downs. Of the last expert's gate
+/// the scales are no F16.
+static void experts_have_words_of_all_or_none(void **state)
+{
+    enum { N = 3 };
+    static made m;
+    wt__expert experts[N];
+    make(&m, WT_DTYPE_BF16);
+    m.llm.config.n_experts = N;
+    m.layer.experts = experts;
+    for (int e = 0; e < N; e++)
+        experts[e] = (wt__expert){.gate = matrix(WT_DTYPE_BF16, 32, 64, e == N - 1 ? 1e-6f : 1),
+                                  .up = matrix(WT_DTYPE_BF16, 32, 64, 1),
+                                  .down = matrix(WT_DTYPE_BF16, 64, 32, 1)};
+    wt_llm_resident *resident;
+    assert_ok(wt_llm_resident_create(
+        &m.llm, &(wt_llm_resident_config){.device = device_of(state), .quantization = WT_LLM_INT4}, &resident));
+    for (int e = 0; e < N; e++) {
+        const wt__expert *there = &resident->llm.layers->experts[e];
+        assert_null(there->gate.both);
+        assert_null(there->up.both);
+        assert_non_null(there->down.both);
+        free((void *)(uintptr_t)experts[e].gate.weight.data);
+        free((void *)(uintptr_t)experts[e].up.weight.data);
+        free((void *)(uintptr_t)experts[e].down.weight.data);
+    }
+    wt_llm_resident_destroy(resident);
+    unmake(&m);
+}
+
 static void unknown_kinds_are_refused(void **state)
 {
     static made m;
@@ -179,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_arrive_as_the_host_has_them),
+        cmocka_unit_test(experts_have_words_of_all_or_none),
         cmocka_unit_test(unknown_kinds_are_refused),
     };
     return cmocka_run_group_tests_name("cuda", tests, open_cuda, close_device);

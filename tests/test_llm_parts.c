@@ -5,8 +5,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/llm.h>
 

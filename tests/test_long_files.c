@@ -158,6 +158,7 @@ static void what_is_held_lies_in_files(void **state)
         {"-f pitch_shift --steps -12 --keep-formants --vocoder librosa", "t.wav"},
         {"-f griffin_lim --iterations 9", "g.wav"},
         {"-f mel_to_audio --iterations 2 --n-mels 16 --n-fft 256 --hop 256", "g.wav"},
+        {"-f mfcc_to_audio --iterations 2 --n-mels 16 --n-mfcc 13 --n-fft 256 --hop 256", "g.wav"},
         {"-f nmf --iterations 2", "n.npz"},
     };
     char in[4096], out[4096], arguments[512];
@@ -181,7 +182,8 @@ static void what_lies_in_files_is_the_same(void **state)
 {
     static const char *const features[] = {"time_stretch --speed 1.25", "pitch_shift --steps 12 --keep-formants",
                                            "griffin_lim --iterations 9", "nmf --iterations 2",
-                                           "mel_to_audio --iterations 2 --n-mels 16 --n-fft 256 --hop 256"};
+                                           "mel_to_audio --iterations 2 --n-mels 16 --n-fft 256 --hop 256",
+                                           "mfcc_to_audio --iterations 2 --n-mels 16 --n-mfcc 13 --n-fft 256 --hop 256"};
     char in[4096], whole[4096], tiled[4096], arguments[512];
     need_program();
     snprintf(in, sizeof in, "%s", test_path(state, "middle.wav"));

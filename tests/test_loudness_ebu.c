@@ -11,8 +11,6 @@
 #include "support/loudness_check.h"
 #include "support/testing.h"
 
-#include <stdlib.h>
-
 static void tech_3341_cases_1_and_2_steady_tones(void **state)
 {
     (void)state;

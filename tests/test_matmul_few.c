@@ -95,7 +95,10 @@ static void two_parts(void **state)
 {
     static const problem problems[] = {
         {.w = BF16, .x = BF16, .y = F32, .rows = 50, .columns = 1088, .m = 5, .n_parts = 3, .bias = true},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 4096, .m = 4},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 4600, .columns = 4160, .m = 8}, // more tiles than at a time
         {.w = F16, .x = F16, .y = F16, .rows = 33, .columns = 576, .m = 2, .strides = true},
+        {.w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 70, .columns = 4368, .m = 4},
         {.w = BF16, .x = BF16, .y = BF16, .rows = 53, .columns = 640, .m = 8, .n_parts = 2, .gated = true},
         {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 136, .m = 7, .add = true},
         {.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 100, .columns = 1280, .m = 7, .add = true},

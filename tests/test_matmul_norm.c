@@ -144,6 +144,7 @@ static void a_norm_between_two_products(void **state)
     static const int rows[] = {1, 8, 13, 21, 64};
     for (int k = 0; k < 5; k++) check_norm(device_of(state), rows[k], false);
     for (int k = 0; k < 2; k++) check_norm(device_of(state), rows[k], true);
+    check_norm(device_of(state), 4, true);
 }
 
 int main(void)

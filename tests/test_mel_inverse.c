@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/mel_inverse.h>
 
 static void least_squares_equal_scipys(void **state)

@@ -382,6 +382,13 @@ static void gguf_keys_are_a_config(void **state)
     assert_true(fabs(c.rope.attention_factor - 1.1386294361119891) < 1e-15);
     assert_true(c.bos_id == 1 && c.n_eos == 1 && c.eos_ids[0] == 2);
 
+    gguf_model(&b, "llama", 3);
+    gguf_text_key(&b, "llama.rope.scaling.type", "yarn");
+    gguf_f32_key(&b, "llama.rope.scaling.factor", 4);
+    gguf_f32_key(&b, "llama.rope.scaling.yarn_attn_factor", 0.75f);
+    assert_ok(open_gguf(state, &b, "output.weight"));
+    assert_true(c.rope.attention_factor == 0.75);
+
     gguf_model(&b, "qwen3", 1);
     gguf_u32_key(&b, "qwen3.attention.key_length", 128);
     assert_ok(open_gguf(state, &b, "norm.weight"));

@@ -3,7 +3,6 @@
 #include "support/node_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/echo.h>
 

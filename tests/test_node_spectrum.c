@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RATE 48000.0
 enum { SECOND = 48000, BANDS = 31, AT_1000_HZ = 17 };

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/loudness.h>
 #include <warptone/normalize.h>
 
@@ -95,6 +94,35 @@ static void no_peak_passes_the_ceiling(void **state)
             }
             wt_normalize_destroy(plan);
         }
+    free(x), free(y);
+}
+
+static void meters_of_loudness_have_their_settings(void **state)
+{
+    (void)state;
+    float *x = signals(), *y = floats(SIGNALS * AREA);
+    wt_normalize_config c = {.n_frames = FRAMES, .channels = 1};
+    for (int k = 0; k < 2; k++) {
+        wt_normalize *plan;
+        wt_loudness_values v;
+        wt_loudness *meter;
+        c.dual_mono = !k, c.no_true_peak = k, c.target_db = k ? -0.01 : 0; // that goes to the ceiling
+        assert_ok(wt_normalize_create(NULL, &c, &plan));
+        wt_normalize_run(plan, x, y);
+        wt_normalize_destroy(plan);
+        assert_ok(wt_loudness_create(&(wt_loudness_config){.channels = 1, .dual_mono = !k}, &meter));
+        wt_loudness_process(meter, (const float *[]){y}, FRAMES);
+        wt_loudness_query(meter, &v);
+        wt_loudness_destroy(meter);
+        if (k)
+            assert_true(fabs(v.sample_peak_db) <= 1e-4 && v.true_peak_db > 1e-3);
+        else
+            assert_true(fabs(v.integrated_lufs + 23) <= 1e-4);
+    }
+    c.dual_mono = true, c.channels = 2;
+    wt_normalize *plan;
+    assert_fails(wt_normalize_create(NULL, &c, &plan), WT_ERR_BAD_ARG,
+                 "loudness: dual mono with 2 channels, want 1");
     free(x), free(y);
 }
 
@@ -200,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_meets_its_target),        cmocka_unit_test(no_peak_passes_the_ceiling),
+        cmocka_unit_test(meters_of_loudness_have_their_settings),
         cmocka_unit_test(what_is_not_finite_is_not_measured), cmocka_unit_test(streams_of_a_cpu_give_the_same_bits),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),      cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),

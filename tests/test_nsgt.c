@@ -4,7 +4,6 @@
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/nsgt.h>
 
 static const double pi = 3.14159265358979323846;

@@ -4,7 +4,6 @@
 #include "support/device_check.h"
 #include "support/testing.h"
 
-#include <stdlib.h>
 #include <warptone/graph.h>
 
 enum { N = 32 * 256, LINKS = 60 };

@@ -3,7 +3,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <warptone/pacing.h>
 

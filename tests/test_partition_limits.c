@@ -2,7 +2,6 @@
 #include "support/device_check.h"
 #include "support/testing.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "support/testing.h"
 #include "../engine/device_cuda.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/kernel.h>
 #include <warptone/partition.h>

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void a_sine_stands_at_its_frequency_and_level(void **state)
 {

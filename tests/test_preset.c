@@ -243,6 +243,64 @@ static void every_preset_in_the_folder_runs(void **state)
     wt_preset_names_free(names, n_names);
 }
 
+// From a telephone's rate to that of a studio.
+static void every_preset_builds_at_every_common_rate(void **state)
+{
+    (void)state;
+    static const double rates_hz[] = {8000, 11025, 16000, 44100, 96000, 192000};
+    char **names;
+    int n_names;
+    assert_ok(wt_preset_names(&names, &n_names));
+    for (int k = 0; k < n_names; k++) {
+        wt_preset *preset;
+        assert_ok(wt_preset_load(names[k], &preset));
+        for (size_t r = 0; r < sizeof rates_hz / sizeof *rates_hz && !wt_preset_needs_gpu(preset); r++) {
+            wt_chain *chain;
+            const int channels = wt_preset_channels(preset) ? wt_preset_channels(preset) : 1;
+            assert_ok(
+                wt_preset_build(preset, &(wt_chain_config){.rate_hz = rates_hz[r], .channels = channels}, &chain));
+            wt_chain_destroy(chain);
+        }
+        wt_preset_destroy(preset);
+    }
+    wt_preset_names_free(names, n_names);
+}
+
+// `warptone presets show room-reverb > mine.yaml`, then `-p mine.yaml`: its impulse response stays where it was.
+static void a_copy_finds_the_files_of_its_origin(void **state)
+{
+    (void)state;
+    wt_preset *preset, *copy;
+    wt_chain *chain;
+    char folder[] = "/tmp/warptone-preset-XXXXXX", path[64];
+    const wt_chain_config config = {.rate_hz = 48000, .channels = 2};
+    assert_ok(wt_preset_load("room-reverb", &preset));
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mine.yaml", folder);
+    assert_ok(wt_preset_parse(path, wt_preset_text(preset), strlen(wt_preset_text(preset)), &copy));
+    assert_ok(wt_preset_build(copy, &config, &chain));
+    wt_chain_destroy(chain);
+    wt_preset_destroy(copy);
+    wt_preset_destroy(preset);
+
+    // What is nowhere is told as beside the preset, and what is beside it comes first.
+    static const char text[] = "name: a\nnodes:\n  - {node: convolution, file: ir/small-room.flac}\n";
+    char wanted[256];
+    assert_ok(wt_preset_parse(path, "name: a\nnodes:\n  - {node: convolution, file: no.wav}\n", 53, &preset));
+    snprintf(wanted, sizeof wanted, "%s:3: a: convolution: %s/no.wav: cannot be opened: No such file or directory",
+             path, folder);
+    assert_fails(wt_preset_build(preset, &config, &chain), WT_ERR_FILE, wanted);
+    wt_preset_destroy(preset);
+    char command[256];
+    snprintf(command, sizeof command, "mkdir '%s/ir' && echo no audio >'%s/ir/small-room.flac'", folder, folder);
+    assert_int_equal(system(command), 0);
+    assert_ok(wt_preset_parse(path, text, sizeof text - 1, &preset));
+    assert_int_equal(wt_preset_build(preset, &config, &chain), WT_ERR_FORMAT);
+    wt_preset_destroy(preset);
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 // docs/nodes.md is made from the table (docs/make_nodes.py); what it lacks was not made anew.
 static void the_reference_names_every_type_and_setting(void **state)
 {
@@ -276,6 +334,8 @@ static void an_unknown_name_gets_the_nearest(void **state)
     assert_fails(wt_preset_load("telefone", &preset), WT_ERR_NOT_FOUND,
                  "no preset 'telefone'; the nearest is 'telephone'");
     assert_int_equal(wt_preset_load("/nowhere/at/all.yaml", &preset), WT_ERR_FILE);
+    assert_fails(wt_preset_load(NULL, &preset), WT_ERR_BAD_ARG, "preset: the name is empty"); // as getenv may give it
+    assert_fails(wt_preset_load("", &preset), WT_ERR_BAD_ARG, "preset: the name is empty");
 }
 
 int main(void)
@@ -290,6 +350,8 @@ int main(void)
         cmocka_unit_test(what_the_midi_map_gets_wrong_has_a_line),
         cmocka_unit_test(a_midi_map_that_does_not_fit_the_chain_has_a_line),
         cmocka_unit_test(every_preset_in_the_folder_runs),
+        cmocka_unit_test(every_preset_builds_at_every_common_rate),
+        cmocka_unit_test(a_copy_finds_the_files_of_its_origin),
         cmocka_unit_test(the_reference_names_every_type_and_setting),
         cmocka_unit_test(an_unknown_name_gets_the_nearest),
     };

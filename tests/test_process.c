@@ -186,6 +186,18 @@ static void raw_audio_goes_through_a_pipe(void **state)
     free(y);
 }
 
+static void a_file_in_a_pipe_is_no_raw_audio(void **state)
+{
+    skip_without_program();
+    float *x = test_noise(1, 1000, 0.2f);
+    write_file(test_path(state, "piped.wav"), 48000, 1, x, 1000);
+    free(x);
+    assert_int_equal(runf("process -p telephone --backend cpu - %s/x.wav <%s/piped.wav", test_path(state, "."),
+                          test_path(state, ".")), 3);
+    assert_non_null(strstr(out, "-: begins with RIFF, as an audio file does; want raw PCM, or the file by name"));
+    assert_int_not_equal(access(test_path(state, "x.wav"), F_OK), 0);
+}
+
 static void mistakes_get_one_sentence(void **state)
 {
     skip_without_program();
@@ -209,6 +221,8 @@ static void mistakes_get_one_sentence(void **state)
         {"process -p telephone --set honk.gian_db=3 %s %s", "good.wav", "x.wav", "the nearest is 'gain_db'", 3},
         {"process -p telephone --set honk.gain_db=300 %s %s", "good.wav", "x.wav", "want -48..48", 2},
         {"process -p telephone --set honk %s %s", "good.wav", "x.wav", "want NODE.PARAM=NUMBER", 2},
+        {"process -p telephone %s %s", "good.wav", "x", "x: no extension says the format, want wav", 2},
+        {"process -p conference --backend cpu %s %s", "good.wav", "x.wav", "good.wav: ", 2},
         {"process -p telephone --backend gpu %s %s", "good.wav", "x.wav", "want auto, cuda or cpu", 2},
         {"process -p telephone --sample s17 %s %s", "good.wav", "x.wav", "want s16, s24, s32 or f32", 2},
     };
@@ -225,6 +239,46 @@ static void mistakes_get_one_sentence(void **state)
              test_path(state, "good.wav"), test_path(state, "x.wav"));
     assert_int_equal(run(arguments), 3);
     assert_non_null(strstr(out, "typo.yaml:4: test: node 1 has the unknown type 'gian'; the nearest is 'gain'"));
+}
+
+// Before anything is written, or made.
+static void outputs_that_cannot_be_are_told_once(void **state)
+{
+    skip_without_program();
+    char path[4096];
+    float *x = test_noise(1, 1000, 0.2f);
+    write_file(test_path(state, "first.wav"), 48000, 1, x, 1000);
+    snprintf(path, sizeof path, "%s", test_path(state, "second.wav"));
+    write_file(path, 48000, 1, x, 1000);
+    free(x);
+    char arguments[9000];
+    snprintf(arguments, sizeof arguments, "process -p telephone %s %s %s", test_path(state, "first.wav"), path, path);
+    assert_int_equal(run(arguments), 2);
+    assert_non_null(strstr(out, "second.wav: is a file, want a folder for what several inputs give"));
+    assert_null(strstr(strstr(out, "want"), "\nwarptone")); // one sentence
+    assert_int_equal(runf("process -p telephone --dry-run %s %s/", path, test_path(state, "dry")), 0);
+    assert_non_null(strstr(out, "/dry/second.wav\n"));
+    assert_null(strstr(out, "//"));
+    assert_int_not_equal(access(test_path(state, "dry"), F_OK), 0);
+}
+
+// NODE/PARAM is how the control socket, OSC and MIDI name a parameter; --set takes it as well.
+static void parameters_have_one_name_everywhere(void **state)
+{
+    skip_without_program();
+    float *x = test_noise(1, 1000, 0.2f);
+    size_t size[2];
+    write_file(test_path(state, "set.wav"), 48000, 1, x, 1000);
+    free(x);
+    assert_int_equal(runf("process -p telephone --backend cpu --set honk.gain_db=6 %s %s", test_path(state, "set.wav"),
+                          test_path(state, "dot.wav")), 0);
+    assert_int_equal(runf("process -p telephone --backend cpu --set honk/gain_db=6 %s %s", test_path(state, "set.wav"),
+                          test_path(state, "slash.wav")), 0);
+    char *dot = test_slurp(test_path(state, "dot.wav"), &size[0]);
+    char *slash = test_slurp(test_path(state, "slash.wav"), &size[1]);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(dot, slash, size[0]);
+    free(dot), free(slash);
 }
 
 static void broken_samples_are_repaired_and_told(void **state)
@@ -324,7 +378,10 @@ int main(void)
         cmocka_unit_test(folders_are_mirrored_and_resumed),
         cmocka_unit_test(jobs_do_not_change_the_result),
         cmocka_unit_test(raw_audio_goes_through_a_pipe),
+        cmocka_unit_test(a_file_in_a_pipe_is_no_raw_audio),
         cmocka_unit_test(mistakes_get_one_sentence),
+        cmocka_unit_test(outputs_that_cannot_be_are_told_once),
+        cmocka_unit_test(parameters_have_one_name_everywhere),
         cmocka_unit_test(broken_samples_are_repaired_and_told),
         cmocka_unit_test(a_full_disk_leaves_nothing),
         cmocka_unit_test(an_interrupt_leaves_no_partial_file),

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/reassigned.h>
 
 static void spectra_equal_librosas(void **state)

@@ -6,8 +6,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "../dsp/filter/fir_design_internal.h"
 #include "../dsp/filter/resample_table.h"
 #include "golden/filters/soxr.h"
 
@@ -257,6 +257,26 @@ static void lengths_are_exact_and_ratios_reach_256(void **state)
     assert_int_equal(wt_resample_out_frames(&hour, (int64_t)44100 * 1000000000), (int64_t)48000 * 1000000000);
 }
 
+static void a_frame_comes_as_soon_as_the_latency_behind_it_is_known(void **state)
+{
+    (void)state;
+    static const wt_resample_config ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
+                                              {48000, 44100, 1, WT_RESAMPLE_FAST, false},
+                                              {3, 1, 1, WT_RESAMPLE_SOXR_HQ, false},
+                                              {2, 3, 1, WT_RESAMPLE_POLYPHASE, false}};
+    for (int k = 0; k < LENGTH(ways); k++) {
+        wt_resample *r;
+        const float x = 1;
+        float y;
+        int n_in = 0, n_used, n_out = 0;
+        assert_ok(wt_resample_create(&ways[k], &r));
+        for (; !n_out && n_in < 100000; n_in += n_used)
+            wt_resample_process(r, (const float *[]){&x}, 1, &n_used, (float *[]){&y}, 1, &n_out);
+        assert_int_equal(n_in, wt_resample_latency_frames(r) + 1); // itself, and those behind
+        wt_resample_destroy(r);
+    }
+}
+
 static void steering_bends_time_smoothly(void **state)
 {
     (void)state;
@@ -379,6 +399,30 @@ static void plans_on_the_cpu_agree_with_their_judge(void **state)
     wt_device_close(device);
 }
 
+// One tap after the other by its definition. 1e-13: 640 taps of a row are divided by their sum.
+static void taps_are_kaisers_window_of_a_sinc(void **state)
+{
+    (void)state;
+    const wt_resample_config config = {22050, 16000, 1, WT_RESAMPLE_BEST, false};
+    const double shrink = 16000.0 / 22050, half = ceil((158 - 8) / (2.285 * M_PI * (1 - 0.955)) / shrink / 2),
+                 cutoff = shrink * (1 + 0.955) / 2, beta = 0.1102 * (158 - 8.7);
+    wt__resample_table t;
+    assert_ok(wt__resample_table_create(&config, &t));
+    assert_int_equal(t.n_phases, 320);
+    for (int row = 0; row < t.n_phases; row += 29) {
+        double want[1024], sum = 0;
+        assert_true(t.n_taps <= 1024);
+        for (int k = 0; k < t.n_taps; k++) {
+            const double at = t.before - k + row / 320.0, x = M_PI * cutoff * at, share = at / half;
+            want[k] = fabs(share) >= 1 ? 0
+                                       : (at == 0 ? 1 : sin(x) / x) * wt__bessel_i0(beta * sqrt(1 - share * share));
+            sum += want[k];
+        }
+        for (int k = 0; k < t.n_taps; k++) assert_true(fabs(t.taps[row * t.n_taps + k] - want[k] / sum) < 1e-13);
+    }
+    wt__resample_table_destroy(&t);
+}
+
 static void plans_on_a_gpu_agree_with_the_cpu(void **state)
 {
     (void)state;
@@ -493,8 +537,10 @@ int main(void)
         cmocka_unit_test(soxr_hq_keeps_soxrs_time),
         cmocka_unit_test(every_block_size_and_channel_count_gives_the_same_bits),
         cmocka_unit_test(lengths_are_exact_and_ratios_reach_256),
+        cmocka_unit_test(a_frame_comes_as_soon_as_the_latency_behind_it_is_known),
         cmocka_unit_test(steering_bends_time_smoothly),
         cmocka_unit_test(plans_on_the_cpu_agree_with_their_judge),
+        cmocka_unit_test(taps_are_kaisers_window_of_a_sinc),
         cmocka_unit_test(plans_on_a_gpu_agree_with_the_cpu),
         cmocka_unit_test(plans_refuse_what_they_cannot_do),
         cmocka_unit_test(refuses_what_it_cannot_resample),

@@ -6,10 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <warptone/ring.h>
 
 // A ring with one lap and a bit behind it, so that what follows wraps at every position in turn.

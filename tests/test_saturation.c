@@ -3,7 +3,6 @@
 #include "support/node_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define RATE 48000.0
 enum { SECOND = 48000, DELAY = 31 };

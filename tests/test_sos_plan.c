@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SIGNALS = 3, CHANNELS = 2, ROWS = SIGNALS * CHANNELS, N = 9001 };
 

@@ -5,7 +5,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *const kinds[] = {
     [WT_LLM_AS_STORED] = "F32", [WT_LLM_FP8] = "fp8", [WT_LLM_INT8] = "int8", [WT_LLM_INT4] = "int4"};

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/stretch.h>
 
 // What of y is not the best-fitting sine of that frequency, in dB below it; away from the ends.

@@ -5,7 +5,6 @@
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/tempo.h>
 

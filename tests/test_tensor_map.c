@@ -2,8 +2,6 @@
 #include "support/device_check.h"
 #include "support/testing.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <warptone/kernel.h>
 
 enum { COLUMNS = 88, ROWS = 11, MATRICES = 3, ROW_BYTES = 192, BOX_ROWS = 8, BOX_COLUMNS = 64 };

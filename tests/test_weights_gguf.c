@@ -3,10 +3,8 @@
 #include "support/testing.h"
 #include "support/weights_check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <warptone/weights.h>
 
 // ---- GGUF

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/pitch.h>
 
 static void every_golden_case_holds(void **state)

@@ -1,9 +1,9 @@
 #include "chain_setup.h"
 
 #include <warptone/names.h>
+#include <warptone/number.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static wt_status parse_number(const wt_setting *setting, double *value)
     *value = setting->value;
     if (!setting->text) return WT_OK;
     errno = 0;
-    *value = strtod(setting->text, &end);
+    *value = wt_number_read(setting->text, &end);
     if (end == setting->text || *end || errno)
         return wt_fail(WT_ERR_BAD_ARG, "%s is '%s', want a number", setting->name, setting->text);
     return WT_OK;

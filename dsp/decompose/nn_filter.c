@@ -1,7 +1,6 @@
 #include "nn_filter_internal.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

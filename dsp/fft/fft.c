@@ -284,7 +284,8 @@ static void scatter(const float *from, int stride, int width, int count, float *
         for (int part = 0; part < width; part++) to[(ptrdiff_t)i * stride * width + part] = from[i * width + part];
 }
 
-WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in, float *out, int begin, int end)
+/// Transforms begin .. end - 1 of the batch with the caller's scratch of plan->scratch_floats.  [rt]
+WT_RT static void run_range(const wt_fft *plan, float *scratch, const float *in, float *out, int begin, int end)
 {
     const wt_fft_config *c = &plan->config;
     const areas a = lay_areas(plan, scratch);
@@ -325,7 +326,7 @@ WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
         run_group(plan, &a, (rows){(float *)in, 0}, (rows){out, 0}, 1);
         return WT_OK;
     }
-    wt__fft_run_range(plan, plan->scratch, in, out, 0, plan->config.batch);
+    run_range(plan, plan->scratch, in, out, 0, plan->config.batch);
     return WT_OK;
 }
 
@@ -345,7 +346,7 @@ static void run_slot(const void *args, int slot)
     int64_t begin = groups * slot / plan->n_slots * plan->group,
             end = groups * (slot + 1) / plan->n_slots * plan->group;
     if (end > plan->config.batch) end = plan->config.batch;
-    wt__fft_run_range(plan, plan->scratch + slot * plan->scratch_floats, s->in, s->out, (int)begin, (int)end);
+    run_range(plan, plan->scratch + slot * plan->scratch_floats, s->in, s->out, (int)begin, (int)end);
 }
 
 static wt_status check_range(const char *side, const wt_buffer *buffer, size_t offset, size_t width, size_t elements)
@@ -383,14 +384,6 @@ wt_status wt_fft_enqueue(wt_fft *plan, wt_stream *stream, const wt_buffer *in, s
 }
 
 // ---- for other ops
-
-WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *in_im, float *out_re, float *out_im)
-{
-    const bool inverse = plan->config.inverse;
-    wt__fft_side in = {(float *)(inverse ? in_im : in_re), (float *)(inverse ? in_re : in_im), 0, WT__FFT_SPLIT};
-    wt__fft_side out = {inverse ? out_im : out_re, inverse ? out_re : out_im, 0, WT__FFT_SPLIT};
-    wt__fft_core_run(plan->core, plan->scratch, &in, &out, 1, inverse ? (float)(1.0 / plan->config.n) : 1);
-}
 
 bool wt__fft_weighs(const wt_fft *plan) 
 {

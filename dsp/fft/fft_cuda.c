@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/kernel.h>
 
 enum { MAX_STEP = 4096, FINE = 4096, MAX_OPTIONS = 5, WORK_POINTS = 1 << 24, MAX_WORK_BATCH = 32768 };

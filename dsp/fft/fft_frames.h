@@ -14,7 +14,6 @@
 
 enum { POINTS = 2 * LANES, SHARED = WT__FFT_FRAMES_RADIX / 2, ROW = (SHARED + 1) * POINTS }; // floats
 
-WT_INLINE vec all_of(const float *x) { return (vec){0} + *x; }
 WT_INLINE cvec load_point(const float *x) { return load_side(x, x + LANES, WT__FFT_SPLIT, 0); }
 WT_INLINE void store_point(float *y, cvec v) { store_side(y, y + LANES, WT__FFT_SPLIT, 0, v); }
 WT_INLINE cvec conjugate(cvec a) { return (cvec){a.re, -a.im}; }

@@ -38,8 +38,6 @@ bool wt__fft_weighs(const wt_fft *plan);
 WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row);
 /// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
 WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
-/// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
-WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *in_im, float *out_re, float *out_im);
 
 // ---- the passes (fft_passes.h, compiled once for each instruction set)
 

@@ -32,9 +32,6 @@ struct wt_fft {
 /// wt_fft_create on at most `max_lanes` vector lanes, 0 = all.
 WT_CHECKED wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, int max_lanes, wt_fft **plan);
 
-/// Transforms begin .. end - 1 of the batch with the caller's scratch of plan->scratch_floats.  [rt]
-WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in, float *out, int begin, int end);
-
 /// The plan on a GPU: modules, tables, work space (fft_cuda.c).
 WT_CHECKED wt_status wt__fft_cuda_create(const wt_fft *plan, wt__fft_cuda **cuda);
 void wt__fft_cuda_destroy(wt__fft_cuda *cuda);

@@ -6,7 +6,6 @@
 
 #include <warptone/simd.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -53,13 +53,6 @@ typedef struct sinc_filter {
     double beta, scale;
 } sinc_filter;
 
-static double sinc_at(const sinc_filter *f, double t)
-{
-    const double x = M_PI * f->cutoff * t, away = t / f->half;
-    if (fabs(away) >= 1) return 0;
-    return f->cutoff * (t == 0 ? 1 : sin(x) / x) * wt__bessel_i0(f->beta * sqrt(1 - away * away)) * f->scale;
-}
-
 static sinc_filter design(const recipe *r, double shrink)
 {
     const double taps = (r->stop_db - 8) / (2.285 * M_PI * (1 - r->pass)) / shrink;
@@ -76,35 +69,94 @@ static sinc_filter scipys(double shrink)
 
 static size_t rows_of(const wt__resample_table *t) { return (size_t)(t->n_phases + (t->interpolated ? 3 : 0)); }
 
-static void fill_sinc(wt__resample_table *t, const sinc_filter *f)
+enum { SERIES = 128 }; // terms; 48 of a beta of 16.5, the largest here
+
+// Kaiser's window at a share a of its half: I0(beta sqrt(1 - a^2)) / I0(beta) is a polynomial in u = 1 - a^2, whose terms
+// (beta^2 / 4)^k / k!^2 are all positive, so Horner's sum keeps every digit. Here times the cutoff.
+static int make_series(const sinc_filter *f, double series[SERIES])
+{
+    double term = f->scale * f->cutoff, sum = 0;
+    int n = 0;
+    for (; n < SERIES && term > 1e-17 * sum; n++) {
+        series[n] = term;
+        sum += term;
+        term *= f->beta * f->beta / (4.0 * (n + 1) * (n + 1));
+    }
+    return n;
+}
+
+typedef struct sinc_rows {
+    sinc_filter filter;
+    double series[SERIES];
+    int n_series, n_taps, before;
+    double *u, *sines, *cosines; // [n_taps]: of the row, 1 - a^2; of the angle from tap `before` to each
+} sinc_rows;
+
+// Taps at before + fraction, and each a frame less, from the centre. Sines of differences of angles come from the tables,
+// which are most exact where they are divided by least; next to 0 sin(x) / x is its series.
+WT_CLONES static void fill_row(const sinc_rows *r, double fraction, double *taps)
+{
+    const double step = M_PI * r->filter.cutoff, inverse = 1 / r->filter.half, sine = sin(step * fraction),
+                 cosine = cos(step * fraction);
+    const int n = r->n_taps, last = r->n_series - 1;
+    double *u = r->u;
+    for (int k = 0; k < n; k++) {
+        const double away = (r->before - k + fraction) * inverse;
+        u[k] = 1 - away * away;
+        taps[k] = r->series[last];
+    }
+    for (int j = last - 1; j >= 0; j--)
+        for (int k = 0; k < n; k++) taps[k] = taps[k] * u[k] + r->series[j];
+    for (int k = 0; k < n; k++) {
+        const double t = r->before - k + fraction, x = step * t;
+        const double whole = (sine * r->cosines[k] - cosine * r->sines[k]) / x;
+        const double sinc = fabs(x) < 1e-4 ? 1 - x * x / 6 : whole;
+        taps[k] = fabs(t) < r->filter.half ? taps[k] * sinc : 0;
+    }
+}
+
+static wt_status fill_sinc(wt__resample_table *t, const sinc_filter *f)
 {
     const int first = t->interpolated ? -1 : 0;
+    const size_t n = (size_t)t->n_taps;
+    double *room = malloc(3 * n * sizeof *room);
+    if (!room) return wt_fail(WT_ERR_NO_MEMORY, "resample: %zu taps", n);
+    sinc_rows rows = {.filter = *f, .n_taps = t->n_taps, .before = t->before,
+                      .u = room, .sines = room + n, .cosines = room + 2 * n};
+    rows.n_series = make_series(f, rows.series);
+    for (size_t k = 0; k < n; k++) {
+        const double angle = M_PI * f->cutoff * ((double)k - t->before);
+        rows.sines[k] = sin(angle), rows.cosines[k] = cos(angle);
+    }
     for (size_t row = 0; row < rows_of(t); row++)
-        for (int k = 0; k < t->n_taps; k++)
-            t->taps[row * (size_t)t->n_taps + (size_t)k] =
-                sinc_at(f, (double)((int)row + first) / t->n_phases + t->before - k);
+        fill_row(&rows, (double)((int)row + first) / t->n_phases, t->taps + row * n);
+    free(room);
+    return WT_OK;
 }
 
 // Every phase passes a constant exactly; between rows a cubic of exact rows is exact too.
-static void fill_rows(wt__resample_table *t, const sinc_filter *f)
+static wt_status fill_rows(wt__resample_table *t, const sinc_filter *f)
 {
-    fill_sinc(t, f);
-    for (size_t r = 0; r < rows_of(t); r++) {
+    wt_status status = fill_sinc(t, f);
+    for (size_t r = 0; r < rows_of(t) && !status; r++) {
         double *row = t->taps + r * (size_t)t->n_taps, sum = 0;
         for (int k = 0; k < t->n_taps; k++) sum += row[k];
         for (int k = 0; k < t->n_taps; k++) row[k] /= sum;
     }
+    return status;
 }
 
 // Not each phase, all together: scipy's firwin passes a constant exactly at the rate that both rates divide.
-static void fill_polyphase(wt__resample_table *t, const sinc_filter *f)
+static wt_status fill_polyphase(wt__resample_table *t, const sinc_filter *f)
 {
     const size_t n = (size_t)t->n_taps;
     double sum = 0;
-    fill_sinc(t, f);
+    wt_status status = fill_sinc(t, f);
+    if (status) return status;
     for (int p = 0; p < t->n_phases; p++)
         for (size_t k = 0; k < n; k++) sum += t->taps[(size_t)(p + (t->interpolated ? 1 : 0)) * n + k];
     for (size_t k = 0; k < rows_of(t) * n; k++) t->taps[k] *= t->n_phases / sum;
+    return WT_OK;
 }
 
 static wt_status allocate(wt__resample_table *t, int real_taps)
@@ -217,8 +269,7 @@ wt_status wt__resample_table_create(const wt_resample_config *config, wt__resamp
         t->interpolated = config->variable || t->denominator * 2 * t->after > MAX_EXACT_TAPS;
         t->n_phases = t->interpolated ? (int)ceil(ROWS_PER_FRAME * shrink) : (int)t->denominator;
         status = allocate(t, 2 * t->after);
-        if (!status && polyphase) fill_polyphase(t, &filter);
-        if (!status && !polyphase) fill_rows(t, &filter);
+        if (!status) status = polyphase ? fill_polyphase(t, &filter) : fill_rows(t, &filter);
     }
     if (!status) round_taps(t);
     t->variable = config->variable;

@@ -64,8 +64,12 @@ static wt_status create_cuda(wt_normalize *p)
 static wt_status create_loudness(wt_normalize *p)
 {
     const wt_normalize_config *c = &p->config;
-    const wt_loudness_batch_config config = {
-        {.rate_hz = c->rate_hz, .channels = c->channels}, c->n_frames, c->n_signals};
+    const wt_loudness_batch_config config = {.meter = {.rate_hz = c->rate_hz,
+                                                       .channels = c->channels,
+                                                       .dual_mono = c->dual_mono,
+                                                       .no_true_peak = c->no_true_peak},
+                                             .n_frames = c->n_frames,
+                                             .n_signals = c->n_signals};
     wt_status status = wt_loudness_batch_create(p->device, &config, &p->loudness);
     if (status) return status;
     p->own = malloc(sizeof *p->own * (size_t)c->n_signals);

@@ -3,7 +3,6 @@
 #include <warptone/pcm.h>
 #include <warptone/simd.h>
 
-#include <math.h>
 #include <string.h>
 
 int wt_pcm_bytes(wt_pcm_format format)

@@ -1,7 +1,6 @@
 // A copy of a chain's description in one piece of memory: written twice, first only to count the bytes.
 #include "live_internal.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

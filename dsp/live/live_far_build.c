@@ -1,9 +1,7 @@
 // Making the device's side of a live chain: text, memory, rings, the shape of the launch.
 #include "live_far.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { OWN_SHARED_BYTES = 7168 }; // that the kernel's own variables take at most
 

@@ -3,7 +3,6 @@
 #include "live_far.h"
 
 #include <sched.h>
-#include <string.h>
 #include <warptone/clock.h>
 #if defined(__x86_64__)
 #    include <immintrin.h>

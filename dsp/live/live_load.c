@@ -3,7 +3,6 @@
 #include "live_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
 

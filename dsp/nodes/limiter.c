@@ -10,7 +10,8 @@ static const wt_param_info params[LIMITER_N_PARAMS] = {
 };
 
 static const wt_option_info options[] = {
-    {"lookahead_ms", NULL, "1.5", "how long before a peak the gain begins to fall; the latency, 0.4..40"},
+    {"lookahead_ms", NULL, "1.5",
+     "how long before a peak the gain begins to fall; the latency, 0.4..40, and 17 frames at least"},
 };
 
 static const char *const readings[] = {"gain_reduction_db"};
@@ -32,9 +33,10 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     wt_status status = wt_setup_number(setup, "lookahead_ms", 0.4, 40, &lookahead_ms);
     if (status) return status;
     int latency = (int)(lookahead_ms * 0.001 * rate_hz + 0.5);
-    if (latency < least || latency > LIMITER_MAX_LATENCY)
-        return wt_fail(WT_ERR_BAD_ARG, "lookahead_ms is %g, want %g..%g at %g Hz", lookahead_ms,
-                       least * 1000.0 / rate_hz, LIMITER_MAX_LATENCY * 1000.0 / rate_hz, rate_hz);
+    if (latency > LIMITER_MAX_LATENCY)
+        return wt_fail(WT_ERR_BAD_ARG, "lookahead_ms is %g, want at most %g at %g Hz", lookahead_ms,
+                       LIMITER_MAX_LATENCY * 1000.0 / rate_hz, rate_hz);
+    if (latency < least) latency = least; // below 11.3 kHz, of the standard 1.5 ms: a telephone's rates
     if ((status = wt__plan_alloc(out, sizeof(limiter_plan)))) return status;
     limiter_plan *p = out->plan;
     int both = latency - LIMITER_AHEAD - LIMITER_MARGIN + 2; // box1 + box2

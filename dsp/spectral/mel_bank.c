@@ -1,7 +1,6 @@
 #include <warptone/mel.h>
 
 #include <math.h>
-#include <stdlib.h>
 
 // Slaney's scale: linear to 1 kHz in steps of 200 / 3 Hz, then 27 steps to a factor of 6.4.
 static double to_mel(double hz, bool htk)

@@ -375,11 +375,6 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft)
     return wt__fft_core_kernels(stft->forward->core);
 }
 
-WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im)
-{
-    transform_frame(stft, pcm, n, t, WT__FFT_SPLIT, re, im);
-}
-
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs)
 {
     (void)!wt_fft_run(stft->forward, frame, pairs); // never fails
@@ -400,7 +395,7 @@ WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, 
                          size_t row)
 {
     for (int f = 0; f < count && !stft->precise; f++)
-        wt__stft_spectrum(stft, pcm, n, t + f, re + (size_t)f * row, im + (size_t)f * row);
+        transform_frame(stft, pcm, n, t + f, WT__FFT_SPLIT, re + (size_t)f * row, im + (size_t)f * row);
     if (!stft->precise) return;
     const double *re64, *im64;
     wt__stft_precise(stft, pcm, n, t, count, &re64, &im64);

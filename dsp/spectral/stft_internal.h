@@ -16,8 +16,6 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft);
 /// Sample `at` of a signal, which may lie before or behind it; `margin` is the ramp's length.
 float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
 double wt__stft_padded64(const double *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
-/// Bins of frame t: re, im [bins].  [rt]
-WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im);
 /// The same of n_fft samples, which are a frame already padded.  [rt]
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);
 /// Bins of frame t as pairs [bins][2], or their powers [bins]. Not of a precise transform. `past`: past the caches,

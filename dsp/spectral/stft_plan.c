@@ -8,7 +8,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <warptone/simd.h>
 
 enum { AT_ONCE = 32 }; // frames that a thread takes

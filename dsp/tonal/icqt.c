@@ -153,7 +153,8 @@ int64_t wt_icqt_samples(const wt_icqt *icqt, int64_t n_frames)
     return n_frames > 0 ? icqt->plan.config.hop * (n_frames - 1) : 0;
 }
 
-int64_t wt__icqt_used(const wt__icqt_plan *plan, int64_t n_frames, int64_t length)
+/// Frames of n_frames that a result of `length` samples needs; 0 = all.
+static int64_t used_frames(const wt__icqt_plan *plan, int64_t n_frames, int64_t length)
 {
     const int64_t needed = (int64_t)ceil(((double)length + plan->longest) / plan->config.hop);
     return length && needed < n_frames ? needed : n_frames;
@@ -261,7 +262,7 @@ static void run_worker(const void *args, int index)
 
 static job make_job(const wt_icqt *q, const float *in, int64_t n_frames, int64_t length, float *out)
 {
-    const int64_t used = wt__icqt_used(&q->plan, n_frames, length);
+    const int64_t used = used_frames(&q->plan, n_frames, length);
     return (job){q, in, out, n_frames, used, length ? length : wt_icqt_samples(q, used), q->n_workers};
 }
 

@@ -24,9 +24,6 @@ typedef struct wt__icqt_plan {
     wt__icqt_ends ends;
 } wt__icqt_plan;
 
-/// Frames of n_frames that a result of `length` samples needs; 0 = all.
-int64_t wt__icqt_used(const wt__icqt_plan *plan, int64_t n_frames, int64_t length);
-
 typedef struct wt__icqt_cuda wt__icqt_cuda;
 WT_CHECKED wt_status wt__icqt_cuda_create(wt_device *device, const wt__icqt_plan *plan, wt__icqt_cuda **cuda);
 void wt__icqt_cuda_destroy(wt__icqt_cuda *cuda); ///< NULL is allowed.

@@ -3,7 +3,6 @@
 
 #include "nsgt_plan.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/fft.h>

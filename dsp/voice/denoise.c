@@ -10,7 +10,6 @@
 #include <warptone/fft.h>
 #include <warptone/simd.h>
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

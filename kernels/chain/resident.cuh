@@ -579,8 +579,8 @@ static __device__ __forceinline__ bool resident_finish(const resident_args &r, c
     return quick;
 }
 
-// What the turn after a block is. A rehearsal is a block of silence after the answer, on the spare instance, by the same
-// text from the last look on: what comes after an answer, and neighbours' kernels, put that out of the instruction
+// What the turn after a block is. A rehearsal is a block of silence after the answer, on the spare instance, by the
+// same text from the last look on: what comes after an answer, and neighbours' kernels, put that out of the instruction
 // caches. It changes only the spare, the buffers and what each block sets anew.
 static __device__ __forceinline__ void resident_plan(resident_life &k, bool quick)
 {

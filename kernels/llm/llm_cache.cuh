@@ -1,5 +1,5 @@
-// The cache of keys and values, compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP)
-// and the cache's type (KV).
+// The cache of keys and values, compiled for a head's size (D_HEAD), the heads that share one of keys and values
+// (GROUP) and the cache's type (KV).
 #include "llm_types.cuh"
 
 #ifndef D_HEAD

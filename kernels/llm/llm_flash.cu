@@ -1,8 +1,9 @@
-// Attention of many tokens that follow each other in one sequence, on tensor cores, for caches of 16 bits or fp8 and heads
-// of a multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: heads; groups of tokens, of all heads the
-// last and longest first). Pages of keys and values come to shared memory, the next while one is used; a warp keeps its
-// tokens' queries, sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's type before
-// they meet the values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16) and 2^-12 (f16).
+// Attention of many tokens that follow each other in one sequence, on tensor cores, for caches of 16 bits or fp8 and
+// heads of a multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: heads; groups of tokens, of all
+// heads the last and longest first). Pages of keys and values come to shared memory, the next while one is used; a warp
+// keeps its tokens' queries, sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's
+// type before they meet the values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16)
+// and 2^-12 (f16).
 #include "llm_flash.cuh"
 
 #define WARPS   8
@@ -36,8 +37,8 @@ static __device__ __forceinline__ void fetch_8(tile_type *to, const kv_type *fro
 }
 
 // Keys and values of a page; zeros beyond position `last`, whose memory may hold anything.
-static __device__ __forceinline__ void fetch_page(const wt_llm_attend_args &a, int sequence, int kv_head, int page, int last,
-                                                  tile_type *keys, tile_type *values)
+static __device__ __forceinline__ void fetch_page(const wt_llm_attend_args &a, int sequence, int kv_head, int page,
+                                                  int last, tile_type *keys, tile_type *values)
 {
     const long long at = cache_at(a.cache, sequence, page * WT_LLM_PAGE, kv_head);
     for (int i = threadIdx.x; i < WT_LLM_PAGE * (D_HEAD / 8); i += THREADS) {
@@ -115,7 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
     begin_rows(a, warp_first, &r);
     fetch_page(a, from.sequence, kv_head, first_page, last, shared, shared + TILE);
     for (int page = first_page; page <= last_page; page++) {
-        tile_type *now = shared + (page - first_page) % 2 * 2 * TILE, *next = shared + (page - first_page + 1) % 2 * 2 * TILE;
+        tile_type *now = shared + (page - first_page) % 2 * 2 * TILE,
+                  *next = shared + (page - first_page + 1) % 2 * 2 * TILE;
         copy_async_wait<0>();
         __syncthreads(); // the page is there, and the one before was used by all
         if (page < last_page) fetch_page(a, from.sequence, kv_head, page + 1, last, next, next + TILE);

@@ -1,6 +1,6 @@
 // What both kernels of attention over many tokens share (llm_flash.cu, llm_flash_wgmma.cu): a warp's 16 tokens, whose
-// sums, maxima and totals lie as those of mma.m16n8k16: lane 4 g + t has rows g and g + 8, columns 2t and 2t + 1 of each
-// 8.
+// sums, maxima and totals lie as those of mma.m16n8k16: lane 4 g + t has rows g and g + 8, columns 2t and 2t + 1 of
+// each 8.
 #include "llm_tile.cuh"
 
 #include "overlap.cuh"
@@ -61,7 +61,8 @@ static __device__ __forceinline__ void end_rows(const wt_llm_attend_args &a, int
 #pragma unroll
         for (int n = 0; n < D_HEAD / 8; n++)
             if (a.out_type == KV)
-                *(unsigned *)((tile_type *)a.out + at + 8 * n) = pair_of(r.sum[n][2 * h] * whole, r.sum[n][2 * h + 1] * whole);
+                *(unsigned *)((tile_type *)a.out + at + 8 * n) =
+                    pair_of(r.sum[n][2 * h] * whole, r.sum[n][2 * h + 1] * whole);
             else
                 for (int c = 0; c < 2; c++) store(a.out, a.out_type, at + 8 * n + c, r.sum[n][2 * h + c] * whole);
     }

@@ -88,7 +88,7 @@ typedef struct wt_llm_shift_args {
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
 /// Blocks of llm_attend on a processor: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
-#define WT_LLM_MESSAGE                      8 ///< words in which a part says of a piece: its sums, their maximum, its total
+#define WT_LLM_MESSAGE                      8 ///< words in which a part says of a piece: sums, maximum, total
 
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
@@ -190,8 +190,8 @@ typedef struct wt_llm_stream_args {
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 
-/// The same of quantised weights, by llm_quant, or by llm_quant_2, whose clusters of two share the columns of a tile (no
-/// norm's weights there): matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
+/// The same of quantised weights, by llm_quant, or by llm_quant_2, whose clusters of two share the columns of a tile
+/// (no norm's weights there): matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
 /// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
 /// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
 typedef struct wt_llm_quant_args {

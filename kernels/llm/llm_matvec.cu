@@ -1,16 +1,16 @@
-// Products with one vector, at the speed at which the weights are read. A row is shared by the warps of a team, 1 to 8 of
-// the block's, its lanes 16 bytes each side by side; a lane keeps its columns from row to row, so that the vector is
-// read once for ROWS rows, which are in flight together, the next ones asked for as the last are used. Rows are dealt to
-// the teams of all blocks in turn, so that neighbours read neighbouring addresses. The vector lies in shared memory as
-// floats; every block computes the norm again.
+// Products with one vector, at the speed at which the weights are read. A row is shared by the warps of a team, 1 to 8
+// of the block's, its lanes 16 bytes each side by side; a lane keeps its columns from row to row, so that the vector is
+// read once for ROWS rows, which are in flight together, the next ones asked for as the last are used. Rows are dealt
+// to the teams of all blocks in turn, so that neighbours read neighbouring addresses. The vector lies in shared memory
+// as floats; every block computes the norm again.
 //
-// Two blocks or four on a processor: one adds up while the others' rows are on their way. They are there before the kernel
-// before is done (overlap.cuh), their first rows asked for, and two leave room for two of the next one.
+// Two blocks or four on a processor: one adds up while the others' rows are on their way. They are there before the
+// kernel before is done (overlap.cuh), their first rows asked for, and two leave room for two of the next one.
 //
 // Up to three matrices, or gate and up with the activation between; bias, +=.
 //
-// A lane's elements are summed in order, then the lanes, then the warps, so a row does not depend on the grid. Rows that
-// do not lie at 16 bytes are read element by element. Judge: the CPU's steps (models/llm/ops_cpu.c).
+// A lane's elements are summed in order, then the lanes, then the warps, so a row does not depend on the grid. Rows
+// that do not lie at 16 bytes are read element by element. Judge: the CPU's steps (models/llm/ops_cpu.c).
 #include "llm_types.cuh"
 
 #include "overlap.cuh"
@@ -206,8 +206,8 @@ static __device__ __forceinline__ float fold(float *sums)
     return sums[0] + __shfl_xor_sync(ALL, sums[0], 1);
 }
 
-// Where threads 0 .. WARPS * ROWS - 1 finish a round: `warps` of them side by side have a row's sums of the team's warps,
-// and those beside them the gate's.
+// Where threads 0 .. WARPS * ROWS - 1 finish a round: `warps` of them side by side have a row's sums of the team's
+// warps, and those beside them the gate's.
 struct ending {
     int from, part, row; // from: in the round's sums; row: of the part, -1 = none
     bool is_first;
@@ -314,6 +314,15 @@ template <class T> static __device__ __forceinline__ void matvec_of(const wt_llm
         matvec<T, false, SEVERAL>(a);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<bf16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a)
+{
+    matvec_of<float>(a);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a)
+{
+    matvec_of<f16>(a);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a)
+{
+    matvec_of<bf16>(a);
+}

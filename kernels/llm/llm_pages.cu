@@ -1,9 +1,9 @@
 // What is done with pages of the cache between steps:
 //
 //   llm_copy_page   a page's keys and values (grid y 0 and 1) to another page
-//   llm_shift       a block a head of keys or values (grid y 0 and 1) of a layer: positions move down over dropped ones, 8
-//                   at a time, from the lowest on, so that nothing is overwritten before it was read; keys turn back by
-//                   the angle of the places they move
+//   llm_shift       a block a head of keys or values (grid y 0 and 1) of a layer: positions move down over dropped
+//                   ones, 8 at a time, from the lowest on, so that nothing is overwritten before it was read; keys turn
+//                   back by the angle of the places they move
 //
 // Judge: models/llm/cache.c.
 #include "llm_cache.cuh"

@@ -85,8 +85,8 @@ static __device__ __forceinline__ void copy_boxes(const wt_llm_quant_args &a, co
                 const int of_rows = (at.row[h] >> a.scale_shift) + (EXPERTS ? expert * a.next_scale_rows[part] : 0);
                 copy_box(m.stages + (2 * slot + h) * half, &a.w[part], 0, row, piece, full);
                 if (SCALED)
-                    copy_box(m.scales + (2 * slot + h) * of_scale, &a.s[part], piece * (N_GROUPS * OF_SCALE), of_rows, 0,
-                             full);
+                    copy_box(m.scales + (2 * slot + h) * of_scale, &a.s[part], piece * (N_GROUPS * OF_SCALE), of_rows,
+                             0, full);
             }
             if (++slot == a.n_stages) {
                 slot = 0;

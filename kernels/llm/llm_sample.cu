@@ -1,7 +1,7 @@
 // Drawing the next token on the device, by the arithmetic of sample_kernel.h, so the CPU's sampler draws the same one.
 //
-//   llm_draw_1, _2, _4, _8   a cluster of so many blocks of 1024 threads a row of logits (grid: blocks, rows), each with
-//                            its share of the vocabulary
+//   llm_draw_1, _2, _4, _8   a cluster of so many blocks of 1024 threads a row of logits (grid: blocks, rows), each
+//                            with its share of the vocabulary
 //
 // A row's largest logit, then each token's depth below it. A filter leaves the first tokens in order of their keys, and
 // the drawn one is the last of those with too little mass before them: each is a question where in the order a count or
@@ -184,7 +184,8 @@ static __device__ __forceinline__ unsigned long long key_of(const order &o, int 
     return high == WT_SAMPLE_OUT && o.kind != BY_LOGIT ? NOBODY : wt_sample_key(high, id);
 }
 
-// Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on; of wide bins the ids do not tell.
+// Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on; of wide bins the ids do not
+// tell.
 static __device__ __forceinline__ sums count(const order o, unsigned long long first, int shift, memory *m)
 {
     const int t = threadIdx.x;
@@ -600,7 +601,8 @@ static __device__ __forceinline__ void draw_row(const wt_llm_sample_args &a)
 }
 
 #define DRAW(n)                                                                                                        \
-    extern "C" __global__ void CLUSTER_##n __launch_bounds__(BINS) llm_draw_##n(const __grid_constant__ wt_llm_sample_args a) \
+    extern "C" __global__ void CLUSTER_##n __launch_bounds__(BINS)                                                     \
+        llm_draw_##n(const __grid_constant__ wt_llm_sample_args a)                                                     \
     {                                                                                                                  \
         draw_row(a);                                                                                                   \
     }

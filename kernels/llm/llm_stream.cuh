@@ -20,9 +20,10 @@
 //
 // Experts of a token: every block chooses them when the router's launch has ended, and every lane keeps one of the
 // choice. Gate and up of all of them are rows of one product; the vector is on its way to registers before the first
-// weights are asked for, which would be in its way. The launch after it comes when that is so, and chooses as it begins.
-// Down's rows are those of all of them side by side, of each in so many parts of columns, a part a warp and pass; a
-// part's sums are multiplied with its expert's share, and the next pass's columns of the vector are under way meanwhile.
+// weights are asked for, which would be in its way. The launch after it comes when that is so, and chooses as it
+// begins. Down's rows are those of all of them side by side, of each in so many parts of columns, a part a warp and
+// pass; a part's sums are multiplied with its expert's share, and the next pass's columns of the vector are under way
+// meanwhile.
 //
 // The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd
 // rows the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of

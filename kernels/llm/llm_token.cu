@@ -2,7 +2,8 @@
 //
 //   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
-//   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same bits
+//   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same
+//                  bits
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
 //   llm_route    the router of one token, with its norm: a block has 8 rows, and a lane the same columns of all of them
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
@@ -11,9 +12,9 @@
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the
 //                host, and what it leads by
 //
-// All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched in
-// plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
-// the cache had at once. Nor does the next one begin before its end: a block of it that found its processor taken
+// All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched
+// in plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and
+// what the cache had at once. Nor does the next one begin before its end: a block of it that found its processor taken
 // went beside another one, and so did one of each launch after it.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
@@ -64,7 +65,8 @@ template <class T> static __device__ __forceinline__ void narrow_parts4(float4 x
     if (two) narrow4(left, to + behind);
 }
 
-// Rows of a multiple of four elements, at most 4 * 256 * KEPT, which are read once; the weights before the row is there.
+// Rows of a multiple of four elements, at most 4 * 256 * KEPT, which are read once; the weights before the row is
+// there.
 static __device__ void norm_kept(const wt_llm_norm_args &a, float *scratch)
 {
     const int n = a.width / 4;
@@ -112,7 +114,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant
 {
     __shared__ float scratch[32];
     let_next_begin();
-    if (a.width % 4 == 0 && a.width <= 4 * 256 * KEPT && !(((unsigned long long)a.weight | (unsigned long long)a.bias) % 16)) {
+    if (a.width % 4 == 0 && a.width <= 4 * 256 * KEPT &&
+        !(((unsigned long long)a.weight | (unsigned long long)a.bias) % 16)) {
         norm_kept(a, scratch);
         return;
     }
@@ -266,7 +269,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_consta
 {
     let_next_begin();
     wait_for_earlier();
-    const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
+    const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model,
+                    to = (long long)a.slots[blockIdx.x] * a.d_model;
     for (int k = threadIdx.x; k < a.d_model; k += 256)
         if (a.type == WT_LLM_F32)
             ((float *)a.grouped)[to + k] = ((const float *)a.n)[from + k];

@@ -59,8 +59,3 @@ static __device__ __forceinline__ void turn(const wt_llm_turn_args &a, const raw
     }
     __syncwarp();
 }
-
-static __device__ void turn_head(const wt_llm_turn_args &a, int t, const float *x, const float *norm, float *head)
-{
-    turn(a, load_head(a, t, x, norm), norm, head);
-}

@@ -204,6 +204,13 @@ static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, i
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
 }
 
+// Sums of a lane's two rows of x, 2 (lane % 4) and the next, with those four rows on (WT_MM_WITHIN).
+static __device__ __forceinline__ float4 with_other_half(float4 v)
+{
+    return {v.x + __shfl_xor_sync(0xffffffffu, v.x, 2), v.y + __shfl_xor_sync(0xffffffffu, v.y, 2),
+            v.z + __shfl_xor_sync(0xffffffffu, v.z, 2), v.w + __shfl_xor_sync(0xffffffffu, v.w, 2)};
+}
+
 // What finish_normed reads: it can be on its way before the sum is there.
 struct before {
     float y, weight;

@@ -2,24 +2,26 @@
 // and x the 8 wide one, as in matmul_skinny.cu, for rows of whole pieces: a piece is 128 bytes of a row.
 //
 // A block takes MM_TILES tiles of 16 rows of W at a time (8 of both matrices of a gated product), tiles a grid apart.
-// A thread copies W to shared memory, stage by stage in boxes: of a tile a span, a piece a warp that multiplies. A warp
-// copies the span's columns of x, which the warps then keep in registers for all the tiles; a third adds the warps'
-// sums in order and finishes them. W is on its way before the launch before has ended (overlap.cuh), and while x is
-// awaited. What is summed for a row of x, and in which order, depends on no other row.
+// A thread copies W to shared memory, stage by stage in boxes: of a tile a span, a piece a warp that multiplies.
+// Another copies the span's columns of x, which the warps then keep in registers for all the tiles; others, tile by
+// tile in turn, add the warps' sums in order and finish them. W is on its way before the launch before has ended
+// (overlap.cuh), and while x is awaited. What is summed for a row of x, and in which order, depends on no other row.
 //
 // MM_SCALES: 0 constant along columns, 1 of groups that fill whole steps of 64 bytes. Judge: the CPU.
 #ifndef MM_W
-#    define MM_W      3
-#    define MM_X      2
-#    define MM_SCALES 1
-#    define MM_S      0
-#    define MM_N      1
-#    define MM_PAIR   1
-#    define MM_STAGES 5
-#    define MM_TILES  2
-#    define MM_WARPS  16 // most that multiply
-#    define MM_BLOCKS 1
-#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
+#    define MM_W         3
+#    define MM_X         2
+#    define MM_SCALES    1
+#    define MM_S         0
+#    define MM_N         1
+#    define MM_PAIR      1
+#    define MM_STAGES    5
+#    define MM_TILES     2
+#    define MM_WARPS     16 // most that multiply
+#    define MM_BLOCKS    1
+#    define MM_COPIES    2 // of x's columns, one of which is read while others come
+#    define MM_FINISHERS 1
+#    define MM_LOW       0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
 #endif
 #include "matmul.cuh"
 
@@ -31,9 +33,10 @@
 #define TILES   MM_TILES
 #define STEP    (4 * VECTOR) // columns of 64 bytes
 #define COLUMNS (2 * STEP)   // of a piece
-#define HELPERS WT_MM_FEW_HELPERS
-#define EIGHTS  (MM_N * (1 + MM_LOW)) // of rows of x: numbers, then what rounding left
-#define COPIES  (2 / (1 + MM_LOW))    // of x's columns, one of which is read while others come
+#define HELPERS (WT_MM_FEW_COPIERS + MM_FINISHERS)
+#define EIGHTS  (MM_N * (MM_LOW == WT_MM_BEHIND ? 2 : 1)) // of rows of x
+#define COPIES  MM_COPIES
+#define PIECES  (VECTOR / 8) // of 128 bytes of x beside one of W
 #define ALL     0xffffffffu
 
 // ---- what a block has in shared memory: see wt_mm_few_shared
@@ -41,20 +44,20 @@
 struct memory {
     // [MM_STAGES], [COPIES], [TILES], each twice
     unsigned long long *full, *empty, *x_full, *x_empty, *summed, *finished;
-    float4 *sums;                                                            // [TILES][warps][MM_N][32]
-    unsigned char *stages; // [MM_STAGES][2][warps][8][128], rows 0 .. 7 and 8 .. 15 of a tile
-    unsigned char *x;      // [COPIES][8 EIGHTS][x_pitch]
-    int half_bytes, x_pitch;
+    float4 *sums;            // [TILES][warps][MM_N][32]
+    unsigned char *stages;   // [MM_STAGES][2][warps][8][128], rows 0 .. 7 and 8 .. 15 of a tile
+    unsigned char *x;        // [COPIES][EIGHTS][warps][PIECES][8][128]
+    int half_bytes, x_bytes; // of eight rows
 };
 
 static __device__ __forceinline__ memory memory_of(unsigned char *at, int warps)
 {
     memory m;
     m.half_bytes = warps * WT_MM_FEW_PIECE;
-    m.x_pitch = wt_mm_few_x_pitch(warps, VECTOR);
+    m.x_bytes = warps * PIECES * WT_MM_FEW_PIECE;
     m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
     m.x = m.stages + 2 * MM_STAGES * m.half_bytes;
-    m.sums = (float4 *)(m.x + COPIES * 8 * EIGHTS * m.x_pitch);
+    m.sums = (float4 *)(m.x + COPIES * EIGHTS * m.x_bytes);
     m.full = (unsigned long long *)(m.sums + TILES * warps * MM_N * 32);
     m.empty = m.full + MM_STAGES;
     m.x_full = m.empty + MM_STAGES;
@@ -162,23 +165,19 @@ static __device__ __forceinline__ void copy_w(const wt_mm_few_args &f, const mem
     }
 }
 
-// One warp: the columns of x of each span, a row a lane, those of what rounding left by the upper half. Rows that are
-// not there are what they are.
-static __device__ __forceinline__ void copy_x(const wt_mm_args &a, const memory &m, const work &w)
+// One thread: the columns of x of each span. Rows that are not there are zeros, or what rounding left of others.
+static __device__ __forceinline__ void copy_x(const wt_mm_few_args &f, const memory &m, const work &w)
 {
-    const int lane = threadIdx.x % 32, width = 2 * COLUMNS * w.warps, row = MM_LOW ? lane % 16 : lane;
-    const int upper = MM_LOW ? lane / 16 : 0;
-    const unsigned char *x = a.x + 2 * (row * a.x_stride + (upper ? a.x_low : 0));
     ring<COPIES> r = {0, 0};
     for (int first = 0; first < w.n_tiles; first += TILES)
         for (int span = 0; span < w.n_spans; span++, r.next()) {
-            const int begin = span * width, left = 2 * a.columns - begin, bytes = left < width ? left : width;
+            unsigned char *to = m.x + r.slot * EIGHTS * m.x_bytes;
             barrier_wait(&m.x_empty[r.slot], r.parity ^ 1);
-            if (lane == 0) barrier_expect(&m.x_full[r.slot], (1 + MM_LOW) * a.m * bytes);
-            __syncwarp();
-            if (row < a.m)
-                copy_bulk(m.x + (r.slot * 8 * EIGHTS + upper * 8 * MM_N + row) * m.x_pitch, x + begin, bytes,
-                          &m.x_full[r.slot]);
+            barrier_expect(&m.x_full[r.slot], EIGHTS * m.x_bytes);
+#pragma unroll
+            for (int n = 0; n < EIGHTS; n++)
+                copy_box(to + n * m.x_bytes, &f.x, 0, n < MM_N ? 8 * n : f.args.m + 8 * (n - MM_N),
+                         span * w.warps * PIECES, &m.x_full[r.slot]);
         }
 }
 
@@ -206,11 +205,15 @@ static __device__ __forceinline__ void load_scales(const wt_mm_args &a, const pl
     }
 }
 
+// The row of eight that lanes 4 g .. 4 g + 3 have of W and x, so that those which read together meet other banks.
+static __device__ __forceinline__ int spread(int g) { return g % 2 ? g / 2 ^ 5 : g / 2; }
+
 // The warp's columns of x. Returns a word of all loads: see warp_gives_back.
-static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_pitch, int warp,
+static __device__ __forceinline__ unsigned read_x(const memory &m, const unsigned char *x, int warp, int n_rows,
                                                   unsigned (*b)[UNITS][EIGHTS][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const int row = MM_LOW == WT_MM_WITHIN ? g % 2 * n_rows + g / 2 : spread(g); // within: both parts are one lane's
     unsigned loaded = 0;
 #pragma unroll
     for (int n = 0; n < EIGHTS; n++)
@@ -218,9 +221,9 @@ static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int u = 0; u < UNITS; u++) {
-                arrange(*(const uint4 *)(x + (g + 8 * n) * x_pitch +
-                                         2 * (warp * COLUMNS + i * STEP + t * VECTOR + u * UNIT)),
-                        b[i][u][n]);
+                const int unit = i * STEP / 8 + t * UNITS + u; // of 16 bytes
+                const unsigned char *piece = x + n * m.x_bytes + (warp * PIECES + unit / 8) * WT_MM_FEW_PIECE;
+                arrange(*(const uint4 *)(piece + row * 128 + (unit % 8 ^ row) * 16), b[i][u][n]);
                 loaded |= b[i][u][n][0];
             }
     return loaded;
@@ -230,7 +233,7 @@ static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_
 static __device__ __forceinline__ unsigned multiply(const unsigned char *const *row, const scales &s,
                                                     unsigned (*b)[UNITS][EIGHTS][4], mm_sum (*sums)[4])
 {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const int g = spread(threadIdx.x % 32 / 4), t = threadIdx.x % 4;
     unsigned loaded = 0;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -272,7 +275,7 @@ static __device__ __forceinline__ unsigned multiply(const unsigned char *const *
 // One of the warps that multiply.
 static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const memory &m, const work &w, int warp)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4;
+    const int lane = threadIdx.x % 32, g = spread(lane / 4);
     ring<MM_STAGES> r = {0, 0};
     ring<COPIES> x = {0, 0};
     for (int first = 0, turn = 0; first < w.n_tiles; first += TILES, turn ^= 1) {
@@ -291,7 +294,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
             const int chunk = span * w.warps + warp;
             unsigned b[2][UNITS][EIGHTS][4];
             barrier_wait(&m.x_full[x.slot], x.parity);
-            const unsigned x_loaded = read_x(m.x + x.slot * 8 * EIGHTS * m.x_pitch, m.x_pitch, warp, b);
+            const unsigned x_loaded = read_x(m, m.x + x.slot * EIGHTS * m.x_bytes, warp, a.m, b);
             warp_gives_back(&m.x_empty[x.slot], x_loaded);
 #pragma unroll
             for (int p = 0; p < TILES; p++) {
@@ -321,6 +324,9 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
 
 // ---- finished rows
 
+// The row of x of a lane's sum c, or c + 2.
+static __device__ __forceinline__ int x_row(int n, int c) { return 8 * n + spread(threadIdx.x % 4 * 2 + c % 2); }
+
 // What the lane's rows of x's sums are multiplied with, 1 over the root of the mean square of what each was made of.
 static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*norms)[2])
 {
@@ -336,7 +342,8 @@ static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*n
 #pragma unroll
     for (int i = 0; i < 8 * MM_N; i++) {
         for (int step = 16; step; step /= 2) sums[i] += __shfl_xor_sync(ALL, sums[i], step);
-        if (lane % 4 == i % 8 / 2) norms[i / 8][i % 2] = 1 / sqrtf(sums[i] / (float)a.columns + a.norm_eps);
+        const int t = i % 8 < 4 ? i % 8 : i % 8 ^ 5; // whose x_row it is, by its sum i % 8 / 4
+        if (lane % 4 == t) norms[i / 8][i % 8 / 4] = 1 / sqrtf(sums[i] / (float)a.columns + a.norm_eps);
     }
 }
 
@@ -345,17 +352,17 @@ static __device__ __forceinline__ bool has_norm_after(const wt_mm_args &a)
     return MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight;
 }
 
-// What finish_four reads: rows g and g + 8 of a tile by rows i and i + 1 of x.
-static __device__ __forceinline__ void read_before(const wt_mm_args &a, const place *at, int i, before *b)
+// What finish_four reads.
+static __device__ __forceinline__ void read_before(const wt_mm_args &a, const place *at, int n, before *b)
 {
     if (!has_norm_after(a)) return;
 #pragma unroll
     for (int c = 0; c < 4; c++)
-        if (i + c % 2 < a.m && at[c / 2].row < a.parts[0].rows) b[c] = before_norm(a, i + c % 2, at[c / 2].row);
+        if (x_row(n, c) < a.m && at[c / 2].row < a.parts[0].rows) b[c] = before_norm(a, x_row(n, c), at[c / 2].row);
 }
 
 // The four sums of a lane.
-static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const place *at, const float *scale, int i,
+static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const place *at, const float *scale, int n,
                                                    const float *norms, float4 sum, const before *b)
 {
     const wt_mm_tile whole = {0, 0, a.m, 0, 0};
@@ -365,7 +372,7 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         const place to = at[MM_PAIR == 2 ? 0 : c / 2];
-        const int row = i + c % 2;
+        const int row = x_row(n, c);
         if ((MM_PAIR == 2 && c >= 2) || row >= a.m || to.row >= a.parts[to.part].rows) continue;
         if (has_norm_after(a))
             squares[c % 2] += finish_normed(a, row, to.row, v[c], b[c]);
@@ -376,20 +383,20 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
 #pragma unroll
     for (int c = 0; c < 2; c++) {
         for (int step = 4; step < 32; step *= 2) squares[c] += __shfl_xor_sync(ALL, squares[c], step);
-        if (threadIdx.x % 32 < 4 && i + c < a.m)
-            a.squares[(long long)(i + c) * (a.parts[0].rows / WT_MM_SKINNY_SQUARES) +
+        if (threadIdx.x % 32 < 4 && x_row(n, c) < a.m)
+            a.squares[(long long)x_row(n, c) * (a.parts[0].rows / WT_MM_SKINNY_SQUARES) +
                       at[0].row / WT_MM_SKINNY_SQUARES] = squares[c];
     }
 }
 
-// One warp: the sums of the others, tile after tile.
-static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const memory &m, const work &w)
+// One warp: the sums of those that multiply, tile after tile, or every second.
+static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const memory &m, const work &w, int finisher)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int lane = threadIdx.x % 32, g = spread(lane / 4);
     float norms[MM_N][2];
     for (int n = 0; n < MM_N; n++) norms[n][0] = norms[n][1] = 1;
     if (MM_X == WT_MM_BF16 && a.x_squares) read_norms(a, norms);
-    for (int at = 0; at < w.n_tiles; at++) {
+    for (int at = finisher; at < w.n_tiles; at += MM_FINISHERS) {
         const int slot = at % TILES;
         const place places[2] = {place_of(a, at, g), place_of(a, at, g + 8)};
         float scale[2];
@@ -400,7 +407,7 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
         }
         before b[MM_N][4] = {};
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) read_before(a, places, 8 * n + 2 * t, b[n]);
+        for (int n = 0; n < MM_N; n++) read_before(a, places, n, b[n]);
         barrier_wait(&m.summed[slot], at / TILES & 1);
         float4 sums[MM_N];
 #pragma unroll
@@ -415,7 +422,12 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
         __syncwarp();
         if (lane == 0) barrier_arrive(&m.finished[slot]);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, 8 * n + 2 * t, norms[n], sums[n], b[n]);
+        for (int n = 0; n < MM_N && MM_LOW == WT_MM_WITHIN; n++) { // rows of y and w are not there
+            sums[n].x += sums[n].y;
+            sums[n].z += sums[n].w;
+        }
+#pragma unroll
+        for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, n, norms[n], sums[n], b[n]);
     }
 }
 
@@ -435,11 +447,12 @@ extern "C" __global__ void __launch_bounds__(32 * (MM_WARPS + HELPERS), MM_BLOCK
         wait_for_earlier();
         return;
     }
+    if (helper == 1 && threadIdx.x % 32 == 0) prefetch_map(&f.x);
     wait_for_earlier(); // nothing but W is read before
     if (helper < 0)
         multiply_all(a, m, w, warp);
-    else if (helper == 1)
-        copy_x(a, m, w);
-    else
-        finish_all(a, m, w);
+    else if (helper > 1)
+        finish_all(a, m, w, helper - 2);
+    else if (threadIdx.x % 32 == 0)
+        copy_x(f, m, w);
 }

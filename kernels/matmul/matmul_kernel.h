@@ -35,7 +35,12 @@
 #define WT_MM_SKINNY_PITCH   17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP    (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
-#define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
+// Where the kernels for few rows of x have what rounding left of them: in as many eights of rows more, whose products
+// go to the same sums, or, of up to four, in the other half of the eight, whose sums are added in the end.
+#define WT_MM_BEHIND 1
+#define WT_MM_WITHIN 2
+
+#define WT_MM_FEW_COPIERS 2 // warps of a block of matmul_few beside those that multiply and those that finish
 
 #define WT_MM_THIN_COLUMNS 256  // of x that a warp of matmul_thin has
 #define WT_MM_THIN_STAGE   2048 // bytes: 16 rows of W, 128 of each
@@ -110,6 +115,7 @@ typedef struct wt_mm_slices_args {
 
 typedef struct wt_mm_few_args {
     wt_mm_map w[WT_MM_PARTS]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many as warps multiply
+    wt_mm_map x;              ///< of 128 bytes of its rows, and what rounding left of them: boxes of 8 beside those of W
     wt_mm_args args;
 } wt_mm_few_args;
 
@@ -196,16 +202,12 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
 
 #define WT_MM_FEW_PIECE 1024 ///< bytes: of 8 rows of W, 128 of each
 
-/// Bytes from row to row of x in the shared memory of a block of matmul_few: as many columns as the warps that multiply
-/// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
-static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
-
-/// Bytes of its shared memory; `n` eights of rows of x, whose columns are copied once ahead, or with `two_parts`
-/// another `n` of what rounding left of them and none ahead; `tiles` at a time.
-static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int stages)
+/// Bytes of its shared memory: `copies` of `eights` of rows of x, numbers and what rounding left of them; sums of `n`
+/// eights, `tiles` at a time.
+static inline int wt_mm_few_shared(int warps, int vector, int n, int eights, int copies, int tiles, int stages)
 {
-    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
-           512 * tiles * warps * n + 16 * (stages + 2 + tiles);
+    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + copies * eights * warps * vector / 8 * WT_MM_FEW_PIECE +
+           512 * tiles * warps * n + 16 * (stages + copies + tiles);
 }
 
 /// Bytes of shared memory of a block of matmul_thin; `n` eights of rows of x.

@@ -20,7 +20,7 @@
 #    define MM_PAIR   1
 #    define MM_STEPS  4
 #    define MM_STAGES 2
-#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
+#    define MM_LOW    0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
 #endif
 #include "matmul.cuh"
 
@@ -31,7 +31,7 @@
 #define SPAN   (4 * VECTOR) ///< columns of a step
 #define CHUNK  (MM_STEPS * SPAN)
 #define WIDTH  (8 * MM_N)            ///< rows of x
-#define EIGHTS (MM_N * (1 + MM_LOW)) ///< of them: numbers, then what rounding left
+#define EIGHTS (MM_N * (MM_LOW == WT_MM_BEHIND ? 2 : 1)) ///< of them
 #define ALL    0xffffffffu
 
 struct lane_rows {
@@ -74,8 +74,9 @@ static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const la
 template <class T>
 static __device__ __forceinline__ T x_of(const wt_mm_args &a, const wt_mm_tile &t, int n, int k)
 {
-    const int i = threadIdx.x % 32 / 4 + 8 * (n % MM_N);
-    const long long at = t.x + i * a.x_stride + k + (n < MM_N ? 0 : a.x_low);
+    const bool within = MM_LOW == WT_MM_WITHIN;
+    const int g = threadIdx.x % 32 / 4, i = within ? g % 4 : g + 8 * (n % MM_N), part = within ? g / 4 : n / MM_N;
+    const long long at = t.x + i * a.x_stride + k + part * a.x_low;
     T x = {};
     if (i < t.count && k < a.columns) x = *(const T *)(a.x + at * 16 / UNIT);
     return x;
@@ -435,6 +436,7 @@ static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const it
             const wt_mm_part &p = a.parts[it.part + m];
             mm_sum sum = 0;
             for (int w = 0; w < blockDim.x / 32; w++) sum += shared[w][m][i][at % 16];
+            for (int w = 0; MM_LOW == WT_MM_WITHIN && w < blockDim.x / 32; w++) sum += shared[w][m][i + 4][at % 16];
             if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
                 store_sum(p, it.tile, i, r, sum);
                 continue;

@@ -1,8 +1,8 @@
-// Products of F32 by F32 with 17 to 128 rows of x, without tensor cores or where tf32 is asked for by them: blocks of 64
-// rows of W (32 of both matrices of a gated product) by X_ROWS of x have slices of a tile's columns, so that there are
-// enough of them. A warp has 64 rows of W by 32 of x; warps of the same sums share a step's columns among them, and their
-// sums are added in order, by way of shared memory. Those of slices meet in memory: the block that comes last adds them in
-// order. So what is summed, and in which order, depends on the shape alone. Judge: the CPU.
+// Products of F32 by F32 with 17 to 128 rows of x, without tensor cores or where tf32 is asked for by them: blocks of
+// 64 rows of W (32 of both matrices of a gated product) by X_ROWS of x have slices of a tile's columns, so that there
+// are enough of them. A warp has 64 rows of W by 32 of x; warps of the same sums share a step's columns among them, and
+// their sums are added in order, by way of shared memory. Those of slices meet in memory: the block that comes last
+// adds them in order. So what is summed, and in which order, depends on the shape alone. Judge: the CPU.
 //
 // Both sides come to shared memory by background copies, MM_STAGES - 1 steps of 128 bytes of a row ahead, whose 16-byte
 // pieces are exchanged so that eight rows meet all banks once.
@@ -33,7 +33,8 @@ struct stage {
 // Where piece c of a row of a step lies.
 static __device__ __forceinline__ int place_of(int row, int c) { return c ^ (row & 7); }
 
-// ---- copies: thread k has piece k % PIECES of every APART-th row of both sides, of a gated product 32 rows of both parts
+// ---- copies: thread k has piece k % PIECES of every APART-th row of both sides, of a gated product 32 rows of both
+// parts
 
 #define APART (THREADS / PIECES)
 
@@ -84,8 +85,8 @@ static __device__ __forceinline__ void copy_step(const wt_mm_args &a, copies *c,
 #if MM_X == WT_MM_F32
 typedef float warp_sums[8][8]; // [row of W][row of x]
 
-// A lane has every eighth row of W and every fourth of x. Lanes are dealt out such that neighbours, or neighbours but one,
-// read the same 16 bytes of a side: a load of shared memory then takes two turns.
+// A lane has every eighth row of W and every fourth of x. Lanes are dealt out such that neighbours, or neighbours but
+// one, read the same 16 bytes of a side: a load of shared memory then takes two turns.
 static __device__ __forceinline__ int w_row_of(int lane) { return lane & 1 | lane >> 1 & 6; }
 
 static __device__ __forceinline__ int x_row_of(int lane) { return lane >> 1 & 1 | lane >> 3 & 2; }

@@ -21,7 +21,7 @@
 #    define MM_STAGES 5
 #    define MM_WARPS  16 // that multiply
 #    define MM_BLOCKS 1
-#    define MM_LOW    0 // 1: beside each row of x what rounding left of it, products of both to the same sums
+#    define MM_LOW    0 // WT_MM_BEHIND or WT_MM_WITHIN: products of what rounding left of x too
 #endif
 #include "matmul.cuh"
 
@@ -34,7 +34,7 @@
 #define COLUMNS (2 * STEP)   // of a stage
 #define PIECES  (WT_MM_THIN_COLUMNS / COLUMNS)
 #define TURNS   WT_MM_THIN_TURNS
-#define EIGHTS  (MM_N * (1 + MM_LOW)) // of rows of x: numbers, then what rounding left
+#define EIGHTS  (MM_N * (MM_LOW == WT_MM_BEHIND ? 2 : 1)) // of rows of x
 
 // ---- what a block has to do: `n_tiles` of it in groups, a group slice by slice, a slice tile by tile
 
@@ -201,10 +201,12 @@ static __device__ __forceinline__ void load_x(const wt_mm_args &a, int column, u
         for (int u = 0; u < UNITS; u++)
 #pragma unroll
             for (int n = 0; n < EIGHTS; n++) {
-                const int row = g + 8 * (n % MM_N), k = column + i * STEP + t * VECTOR + u * UNIT;
-                const unsigned char *from = a.x + 2 * (row * a.x_stride + k);
+                const bool within = MM_LOW == WT_MM_WITHIN;
+                const int row = within ? g % 4 : g + 8 * (n % MM_N), part = within ? g / 4 : n / MM_N;
+                const int k = column + i * STEP + t * VECTOR + u * UNIT;
                 uint4 x = {0, 0, 0, 0};
-                if (row < a.m && k < a.columns) x = *(const uint4 *)(n < MM_N ? from : from + 2 * a.x_low);
+                if (row < a.m && k < a.columns)
+                    x = *(const uint4 *)(a.x + 2 * (row * a.x_stride + part * a.x_low + k));
                 arrange(x, b[i][u][n]);
             }
 }
@@ -320,7 +322,9 @@ static __device__ __forceinline__ void finish_turn(const wt_mm_args &a, const me
     if (lane == 0) barrier_arrive(&m.finished[slot]);
     if (t.slice + 1 < w.n_slices) return;
 #pragma unroll
-    for (int n = 0; n < MM_N; n++) finish_four(a, rows_of(a, t.tile), 8 * n + lane % 4 * 2, sums[n]);
+    for (int n = 0; n < MM_N; n++)
+        finish_four(a, rows_of(a, t.tile), 8 * n + lane % 4 * 2,
+                    MM_LOW == WT_MM_WITHIN ? with_other_half(sums[n]) : sums[n]);
 }
 
 // What a warp does.

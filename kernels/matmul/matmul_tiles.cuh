@@ -1,15 +1,15 @@
 // Products with many rows of x on tensor cores: a block computes 128 rows of W (64 of each matrix of a gated product)
 // by 128 rows of x with four warps of 64 by 64. W and x come to shared memory by background copies, MM_STAGES steps
-// ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W. Bound by tensor cores; an element is
-// summed in the order of the columns. Judge: the CPU.
+// ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W. Bound by tensor cores; an element
+// is summed in the order of the columns. Judge: the CPU.
 //
 // Where both sides are as the tensor cores take them, ldmatrix brings half a step to registers while the half before is
 // multiplied, also across steps; a row's 16-byte pieces are exchanged so that eight rows meet all banks once.
 // Else four lanes use 16 bytes each of a row where they lie, as matmul_skinny does, so neither side is rearranged: rows
 // close up, and eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its 16-byte
-// pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the weights, rounded
-// to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end; those of NVFP4 by NVFP4 are the tensor cores' own
-// (5).
+// pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the weights,
+// rounded to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end; those of NVFP4 by NVFP4 are the
+// tensor cores' own (5).
 #include "matmul.cuh"
 
 #include "matmul_unpack.cuh"
@@ -52,7 +52,8 @@ static __device__ __forceinline__ int place_of(int row, int c)
     return !DIRECT ? c : PIECES == 8 ? c ^ (row & 7) : c ^ (row / 2 & 3);
 }
 
-#define APART (THREADS / PIECES) // rows between two copies of a thread, a multiple of those after which place_of repeats
+// Rows between two copies of a thread, a multiple of those after which place_of repeats.
+#define APART (THREADS / PIECES)
 
 struct source {
     const unsigned char *w[MM_PAIR], *x; // where the thread's pieces of its first rows begin
@@ -100,7 +101,8 @@ static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm
 
 // Piece c of a row of x goes to plane c % UNITS, place c / UNITS: a lane's pieces, one in each plane, lie at its place.
 // Rows and columns that are not there become zeros. One of `of` shares of a step's copies.
-static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, int share, int of, stage *to)
+static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, int share, int of,
+                                            stage *to)
 {
     const int piece = threadIdx.x % PIECES, k = step * SPAN;
     const unsigned w_rows = k + piece * VECTOR < a.columns ? s.w_rows : 0;
@@ -110,7 +112,8 @@ static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s
         if (i % of != share) continue;
         const unsigned char *w = (second ? s.w[MM_PAIR - 1] : s.w[MM_PAIR == 2 ? i * APART % 64 / 32 : 0]) +
                                  step * (16ll * PIECES);
-        copy_async_16(&to->w[0][0] + i * APART * PIECES + s.at, w + (unsigned long long)row_of_copy(i) * s.row_bytes, w_rows >> i & 1);
+        copy_async_16(&to->w[0][0] + i * APART * PIECES + s.at, w + (unsigned long long)row_of_copy(i) * s.row_bytes,
+                      w_rows >> i & 1);
     }
 #pragma unroll
     for (int u = 0; u < UNITS; u++) {
@@ -139,14 +142,18 @@ typedef float warp_sums[SUMS][8]; // [row of W][row of x]
 
 // A thread has every 16th row of both sides. Lanes are dealt out such that neighbours, or neighbours but one, read the
 // same 16 bytes of a side: a load of shared memory then takes two turns.
-static __device__ __forceinline__ int w_row_of(int lane, int warp) { return warp / 2 * 4 + (lane >> 1 & 1 | lane >> 3 & 2); }
+static __device__ __forceinline__ int w_row_of(int lane, int warp)
+{
+    return warp / 2 * 4 + (lane >> 1 & 1 | lane >> 3 & 2);
+}
 
 static __device__ __forceinline__ int x_row_of(int lane, int warp) { return warp % 2 * 8 + (lane & 1 | lane >> 1 & 6); }
 
 static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
                                                     warp_sums sums)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w_row = w_row_of(lane, warp), x_row = x_row_of(lane, warp);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w_row = w_row_of(lane, warp),
+              x_row = x_row_of(lane, warp);
     stage *now = stages, *fill = stages + MM_STAGES - 1;
     for (int k = 0; k < n_steps; k++) {
         copy_async_wait<MM_STAGES - 2>();
@@ -365,7 +372,8 @@ static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 || W_ROWS > SIZE ? 1 : 2) MM_KERNEL(const __grid_constant__ wt_mm_args a)
+extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 || W_ROWS > SIZE ? 1 : 2)
+    MM_KERNEL(const __grid_constant__ wt_mm_args a)
 {
     extern __shared__ uint4 tiles_shared[];
     stage *stages = (stage *)tiles_shared;

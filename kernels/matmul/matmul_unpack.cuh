@@ -13,7 +13,7 @@
 #define MM_X_IS_32 (MM_X == WT_MM_F32 || MM_X == WT_MM_TF32) // beside weights of that type
 
 #define VECTOR (MM_X_IS_32 ? 4 : MM_W_IS_16 ? 8 : MM_W_IS_8 ? 16 : 32) // elements of W in 16 bytes
-#define UNIT   (MM_X_IS_32 ? 4 : MM_X_IS_4 ? 32 : MM_X_IS_8 ? 16 : 8)  // elements of x in 16 bytes; two products of the tensor cores
+#define UNIT   (MM_X_IS_32 ? 4 : MM_X_IS_4 ? 32 : MM_X_IS_8 ? 16 : 8)  // elements of x in 16 bytes, two mma
 #define UNITS  (VECTOR / UNIT)
 #define WORDS  (4 / UNITS) // of W in a unit
 
@@ -61,7 +61,8 @@ static __device__ __forceinline__ void unpack_4(unsigned word, unsigned *pairs)
         if (MM_W == WT_MM_I8) {
             const unsigned p = k ? word >> 8 : word; // in the low bytes
             if (MM_BF) // 128 + the low 7 bits, less 128, or 256 with the sign
-                pairs[k] = fma_x2(and_or(p, 0x00800080u, 0x43004300u), MINUS_ONE_X2, and_or(p, 0x007f007fu, 0x43004300u));
+                pairs[k] =
+                    fma_x2(and_or(p, 0x00800080u, 0x43004300u), MINUS_ONE_X2, and_or(p, 0x007f007fu, 0x43004300u));
             else // 1024 + 128 + value
                 pairs[k] = fma_x2((p & 0x00ff00ffu) ^ 0x64806480u, ONE_X2, 0xe480e480u);
             continue;

@@ -77,8 +77,8 @@ static __device__ __forceinline__ void mma_f16(float *d, const unsigned *a, unsi
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The same of floats whose low 13 bits are not looked at: A 16 x 8 with columns t and t + 4, B 8 x 8 likewise. Source: PTX
-// ISA, mma.m16n8k8 with .tf32.
+// The same of floats whose low 13 bits are not looked at: A 16 x 8 with columns t and t + 4, B 8 x 8 likewise. Source:
+// PTX ISA, mma.m16n8k8 with .tf32.
 static __device__ __forceinline__ void mma_tf32(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -112,10 +112,10 @@ static __device__ __forceinline__ void mma_e4m3(float *d, const unsigned *a, uns
 }
 
 // The same of E2M1, eight to a word: A 16 x 64 with columns 8t .. 8t + 7 and 32 + 8t .., B 64 x 8 likewise, every 16
-// columns with a scale of UE4M3, four to a word: of A's row g by lane 4g and of row g + 8 by lane 4g + 1, of B's column g
-// by lane 4g. sm_120a alone. Source: PTX ISA, mma with .block_scale, kind::mxf4nvf4.
-static __device__ __forceinline__ void mma_e2m1(float *d, const unsigned *a, unsigned b0, unsigned b1, unsigned a_scales,
-                                                unsigned b_scales)
+// columns with a scale of UE4M3, four to a word: of A's row g by lane 4g and of row g + 8 by lane 4g + 1, of B's column
+// g by lane 4g. sm_120a alone. Source: PTX ISA, mma with .block_scale, kind::mxf4nvf4.
+static __device__ __forceinline__ void mma_e2m1(float *d, const unsigned *a, unsigned b0, unsigned b1,
+                                                unsigned a_scales, unsigned b_scales)
 {
     asm("mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3 "
         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3}, {%10}, {0, 0}, {%11}, {0, 0};"
@@ -123,8 +123,8 @@ static __device__ __forceinline__ void mma_e2m1(float *d, const unsigned *a, uns
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(a_scales), "r"(b_scales));
 }
 
-// 16 bytes, 8 or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
-// waits until all but the last n groups of this thread have arrived.
+// 16 bytes, 8 or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit;
+// wait<n> waits until all but the last n groups of this thread have arrived.
 static __device__ __forceinline__ void copy_async_16(void *shared, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),

@@ -1,6 +1,6 @@
-// Weights made smaller: fp8 with a scale for blocks of 128 x 128, int8 with one a row, int4 with scale and zero for groups
-// of 32, 64 or 128 columns, each the nearest of its type. One arithmetic for the CPU (models/llm/quantize.c) and CUDA
-// (weight_quantize.cu), to the bit: extremes, correctly rounded quotients and products, nearest integers.
+// Weights made smaller: fp8 with a scale for blocks of 128 x 128, int8 with one a row, int4 with scale and zero for
+// groups of 32, 64 or 128 columns, each the nearest of its type. One arithmetic for the CPU (models/llm/quantize.c) and
+// CUDA (weight_quantize.cu), to the bit: extremes, correctly rounded quotients and products, nearest integers.
 #ifndef WT_WEIGHT_KERNEL_H
 #define WT_WEIGHT_KERNEL_H
 #include "array_kernel.h"
@@ -9,7 +9,8 @@
 
 enum { WT_WEIGHT_FP8 = 1, WT_WEIGHT_INT8, WT_WEIGHT_INT4 }; // as wt_llm_quantization
 
-// A strip of rows, the first a multiple of WT_WEIGHT_SIDE of its matrix; what is written lies at the strip's own places.
+// A strip of rows, the first a multiple of WT_WEIGHT_SIDE of its matrix; what is written lies at the strip's own
+// places.
 typedef struct wt_weight_args {
     const void *in;       ///< [rows][columns] of `type`
     unsigned char *q;     ///< [rows][columns], int4: two neighbours a byte, the first in the low bits
@@ -56,8 +57,8 @@ WT_SHARED_FN float wt_weight_fp8_scale(float most) { return most > 0 ? most / 44
 WT_SHARED_FN float wt_weight_int8_by(float scale) { return scale > 0 ? 1 / scale : 0; }
 WT_SHARED_FN signed char wt_weight_int8(float x, float by) { return (signed char)wt_weight_nearest(x * by); }
 
-// 16 steps from the smallest to the largest, zero among them, of a size that F16 has where it can be: a GPU has it beside
-// its zero in one word.
+// 16 steps from the smallest to the largest, zero among them, of a size that F16 has where it can be: a GPU has it
+// beside its zero in one word.
 WT_SHARED_FN float wt_weight_int4_scale(float low, float high)
 {
     if (!(high > low)) return 1;

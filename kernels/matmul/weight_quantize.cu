@@ -1,5 +1,5 @@
-// A strip of weights to fp8 (a block of threads for 128 x 128), int8 (one a row) or int4 (a warp a group). Each reads its
-// weights twice, the second time from the L2 cache: the way to the GPU is fifty times as long.
+// A strip of weights to fp8 (a block of threads for 128 x 128), int8 (one a row) or int4 (a warp a group). Each reads
+// its weights twice, the second time from the L2 cache: the way to the GPU is fifty times as long.
 // Judge: models/llm/quantize.c, to the bit.
 #include "weight_kernel.h"
 

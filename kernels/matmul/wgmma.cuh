@@ -93,9 +93,9 @@ typedef float4 mm_sum_4;
     "%97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, "                    \
     "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}"
 
-// d (+)= A B^T of a warpgroup: 64 rows at `a` by 64, 128 or 256 at `b`, 32 bytes of each; with add == 0 d is only written.
-// Warp w has rows 16 w .. of A: d[4 j + c] of its lane 4 g + t is row g + 8 (c / 2), column (row of B) 8 j + 2 t + c
-// % 2.
+// d (+)= A B^T of a warpgroup: 64 rows at `a` by 64, 128 or 256 at `b`, 32 bytes of each; with add == 0 d is only
+// written. Warp w has rows 16 w .. of A: d[4 j + c] of its lane 4 g + t is row g + 8 (c / 2), column (row of B) 8 j + 2
+// t + c % 2.
 static __device__ __forceinline__ void multiply_64(mm_sum *d, unsigned long long a, unsigned long long b, int add)
 {
     asm volatile("{\n"

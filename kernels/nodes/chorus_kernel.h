@@ -5,8 +5,6 @@
 #define WT_CHORUS_KERNEL_H
 #include "lfo_kernel.h"
 
-#define CHORUS_MAX_VOICES 4
-
 typedef struct chorus_plan {
     float rate_hz;
     int voices, mask;

@@ -156,23 +156,6 @@ static const char *name_of(binder *b, role r, const char *part, int layer, int e
 
 // ---- tensors
 
-/// A vector as floats.
-static const float *vector(binder *b, role r, const char *part, int layer, int width)
-{
-    wt_tensor t;
-    if (b->status) return NULL;
-    b->status = wt_weights_get(b->llm->weights, name_of(b, r, part, layer, 0), 1, (int64_t[]){width}, &t);
-    float *values = take(b, sizeof(float) * (size_t)width);
-    if (values) wt_tensor_to_f32(&t, 0, width, values);
-    return values;
-}
-
-static wt__norm norm(binder *b, role r, int layer, int width)
-{
-    const bool bias = b->llm->config.family == WT_MODEL_GPT2;
-    return (wt__norm){vector(b, r, "weight", layer, width), bias ? vector(b, r, "bias", layer, width) : NULL};
-}
-
 /// Integers are what quantised checkpoints are made of, and fp8 wants scales.
 static void check_type(binder *b, const wt_tensor *t)
 {
@@ -182,6 +165,24 @@ static void check_type(binder *b, const wt_tensor *t)
         b->status =
             wt_fail(WT_ERR_UNSUPPORTED, "llm: %s is of type %s, want F32, F16, BF16, F64 or a block type of GGUF",
                     b->name, wt_dtype_name(t->dtype));
+}
+
+/// A vector as floats.
+static const float *vector(binder *b, role r, const char *part, int layer, int width)
+{
+    wt_tensor t;
+    if (b->status) return NULL;
+    b->status = wt_weights_get(b->llm->weights, name_of(b, r, part, layer, 0), 1, (int64_t[]){width}, &t);
+    if (!b->status) check_type(b, &t);
+    float *values = take(b, sizeof(float) * (size_t)width);
+    if (values) wt_tensor_to_f32(&t, 0, width, values);
+    return values;
+}
+
+static wt__norm norm(binder *b, role r, int layer, int width)
+{
+    const bool bias = b->llm->config.family == WT_MODEL_GPT2;
+    return (wt__norm){vector(b, r, "weight", layer, width), bias ? vector(b, r, "bias", layer, width) : NULL};
 }
 
 static void get(binder *b, int rank, const int64_t *shape, wt_tensor *t)
@@ -325,12 +326,22 @@ static void bind_rope_factors(binder *b)
     b->llm->rope_factors = factors;
 }
 
+/// Of a tied pair, files have either: who stores each tensor once takes the first name or the last.
+static role embedding_role(binder *b)
+{
+    const wt_weights *weights = b->llm->weights;
+    const bool head_alone = b->llm->config.tied_head &&
+                            !wt_weights_find(weights, name_of(b, EMBEDDING, "weight", 0, 0)) &&
+                            wt_weights_find(weights, name_of(b, HEAD, "weight", 0, 0));
+    return head_alone ? HEAD : EMBEDDING;
+}
+
 wt_status wt__llm_bind(wt_llm *llm)
 {
     const wt_model_config *c = &llm->config;
     binder b = {.llm = llm, .gguf = !strcmp(wt_weights_format(llm->weights), "GGUF")};
     b.transposed = c->family == WT_MODEL_GPT2 && !b.gguf;
-    llm->embedding = table(&b, EMBEDDING, c->vocab_size, c->d_model);
+    llm->embedding = table(&b, embedding_role(&b), c->vocab_size, c->d_model);
     if (c->rope.kind == WT_ROPE_NONE) llm->positions = table(&b, POSITIONS, c->max_positions, c->d_model);
     if (c->rope.kind == WT_ROPE_FACTORS) bind_rope_factors(&b);
     llm->norm = norm(&b, NORM, 0, c->d_model);

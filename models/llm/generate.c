@@ -86,8 +86,9 @@ static wt_status check(const wt_generator_config *c)
     if (c->n_positions < 1) return wt_fail(WT_ERR_BAD_ARG, "generate: %d positions, want 1 or more", c->n_positions);
     if (c->n_top < 0 || c->n_top > WT_LLM_MOST_TOP)
         return wt_fail(WT_ERR_BAD_ARG, "generate: %d most probable tokens, want 0..%d", c->n_top, WT_LLM_MOST_TOP);
-    if (c->n_keep < 0 || c->n_keep >= c->n_positions)
-        return wt_fail(WT_ERR_BAD_ARG, "generate: keep %d tokens, want 0..%d", c->n_keep, c->n_positions - 1);
+    const int most_kept = c->n_positions > 2 ? c->n_positions - 2 : 0; // one that is dropped, and the last
+    if (c->n_keep < 0 || c->n_keep > most_kept)
+        return wt_fail(WT_ERR_BAD_ARG, "generate: keep %d tokens, want 0..%d", c->n_keep, most_kept);
     if (c->n_guesses < 0 || c->n_guesses > WT__MAX_GUESSES)
         return wt_fail(WT_ERR_BAD_ARG, "generate: %d guesses a step, want 0..%d", c->n_guesses, WT__MAX_GUESSES);
     if (c->n_draft_layers < 0 || c->n_draft_layers > llm->config.n_layers)

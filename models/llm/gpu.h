@@ -154,8 +154,8 @@ void wt__gpu_destroy(wt_llm_session *session);
 /// The kernels of the model's quantised matrices.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Queue a product of matrices like `linear`, of that kind. `beside`: by a block on each processor, with room for one of
-/// llm_attend_one.
+/// Queue a product of matrices like `linear`, of that kind. `beside`: by a block on each processor, with room for one
+/// of llm_attend_one.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt_llm_session *session, const wt__linear *linear,
                                             const wt_llm_matvec_args *args, bool beside);
 /// The same of the experts that a router chooses for one vector.

@@ -5,7 +5,6 @@
 // fewer a kernel takes all.
 #include "gpu.h"
 
-#include <string.h>
 #include <warptone/arm.h>
 
 enum { SKINNY = 16 };

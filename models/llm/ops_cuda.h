@@ -54,7 +54,8 @@ void wt__gpu_multiply_vector(wt__pass *pass, const wt__linear *w, wt_llm_matvec_
 wt_llm_choose_args wt__gpu_choice(const wt__pass *pass);
 /// Is it by llm_stream's kernels that the chosen experts of such a layer are multiplied with one vector?
 bool wt__gpu_streams_experts(const wt_llm_session *session, const wt__layer *layer);
-/// Queue all of them: x += sum of share down(activation(gate n) up n), n = norm(x), by the choice that is on the device.
+/// Queue all of them: x += sum of share down(activation(gate n) up n), n = norm(x), by the choice that is on the
+/// device.
 void wt__gpu_stream_experts(wt__pass *pass, const wt__layer *layer);
 /// Is a step's attention that of llm_attend_one.cu, whose blocks find room beside those of the products before and
 /// after it?

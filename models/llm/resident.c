@@ -205,12 +205,21 @@ static void add_all(wt__loader *l, const wt_llm *from)
     l->head_is_embedding = !apart;
 }
 
-/// Gate and up go to one launch, which reads the same of both: words of both, or of none.
-static void pair_words(wt_llm *m)
+/// Gate and up go to one launch, which reads the same of both, and the same of all experts: words of all, or of none.
+static void agree_on_words(wt_llm *m)
 {
     for (int k = 0; k < m->config.n_layers; k++) {
-        wt__linear *gate = &m->layers[k].gate, *up = &m->layers[k].up;
-        if (gate->weight.data && (!gate->both || !up->both)) gate->both = up->both = NULL;
+        wt__layer *w = &m->layers[k];
+        if (w->gate.weight.data && (!w->gate.both || !w->up.both)) w->gate.both = w->up.both = NULL;
+        bool gates = true, downs = true;
+        for (int e = 0; w->experts && e < m->config.n_experts; e++) {
+            gates = gates && w->experts[e].gate.both && w->experts[e].up.both;
+            downs = downs && w->experts[e].down.both;
+        }
+        for (int e = 0; w->experts && e < m->config.n_experts; e++) {
+            if (!gates) w->experts[e].gate.both = w->experts[e].up.both = NULL;
+            if (!downs) w->experts[e].down.both = NULL;
+        }
     }
 }
 
@@ -249,7 +258,7 @@ wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config
     if (!l.status) add_all(&l, llm);
     if (!l.status) l.status = wt__llm_pool(config->device, config->partition, "llm weights", &r->pool);
     if (!l.status) l.status = wt__loader_send(&l, config);
-    if (!l.status) pair_words(&r->llm);
+    if (!l.status) agree_on_words(&r->llm);
     if (l.head_is_embedding) r->llm.head = (wt__linear){.weight = r->llm.embedding};
     free(l.plain.at);
     free(l.made.at);

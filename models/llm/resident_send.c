@@ -3,7 +3,6 @@
 // quantised goes to a place of its own on the GPU, and from there by kernels/matmul/weight_quantize.cu to the arena.
 #include "resident.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CHUNK = 32 << 20, ITEM = 1 << 20, SLOTS = 3, MAX_THREADS = 16, THREADS = 256, WARPS = THREADS / 32 };

@@ -81,13 +81,15 @@ a  {%- if true -%}  b  {%- endif -%}  c {{- ' d ' -}} e {# comment #} f {#- comm
 {% raw %}{{ not }} {% if %}{% endraw %}|{%- raw -%}  x  {%- endraw -%}  |
 {% with a = 1, b = n %}{{ a + b }}{% endwith %}{% filter upper %}abc{% endfilter %}{% generation %}gen{% endgeneration %}{% filter indent(2) %}a\nb\n\nc{% endfilter %}
 {{ strftime_now('%Y-%m-%d %H:%M:%S %d %b %B %a %A %j') }}
-{{ 3.0 }} {{ 1e22 }} {{ 1.5e-7 }} {{ 0.1 + 0.2 }} {{ 1e16 }} {{ 123456789.125 }} {{ -0.0001 }} {{ 1_000 }} {{ 5 | float }} {{ '3.7' | int }} {{ 'x' | int(9) }} {{ 3.7 | int }} {{ '4' | int + 1 }} {{ 2.567 | round(2) }} {{ -5 | abs }} {{ [1, 'a', none, 1.0, true, "it's", '\n'] }}
+{{ 3.0 }} {{ 1e22 }} {{ 1.5e-7 }} {{ 0.1 + 0.2 }} {{ 1e16 }} {{ 123456789.125 }} {{ -0.0001 }} {{ 1_000 }} {{ 5 | float }} {{ '3.7' | int }} {{ 'x' | int(9) }} {{ 3.7 | int }} {{ '4' | int + 1 }} {{ 2.567 | round(2) }} {{ 7 | round }} {{ 7 | round(2) }} {{ 7 | round(0, 'ceil') }} {{ -5 | abs }} {{ [1, 'a', none, 1.0, true, "it's", '\n'] }}
 {{ 'a' 'b' }} {{ "q\"uo\\te\u00e9\x41\q" }} {{ '{{' }} {{ "}}" }} {{ {'a': {'b': 1}}.a.b }} {{ [[1, 2], [3]][0][1] }} {{ (1 + 2) * 3 }} {{ not true or true and false }} {{ -n }} {{ - 2 ** 2 }} {{ n|string + 'x' }} {{ 1 if false else 2 if false else 3 }} {{ none or 'z' }} {{ 0 and 1 }} {{ 'a' and '' }}
 {{ raise_exception('it is ' ~ n) }}
 {{ m.x }}
 {{ m + 'x' }}
 {{ 'a' + 1 }}
 {{ none.x }}[{{ n.x }}]
+{{ none | selectattr('x', 'equalto', 1) | list }}{{ 0 | select | list }}{{ false | reject('odd') | list }}{{ none | rejectattr('x') | list | length }}{{ none | map('upper') | list }}{{ 0 | map(attribute='x') | join }}
+{{ 5 | select | list }}
 {{ none | length }}
 {{ 1 // 0 }}
 {{ foo() }}

@@ -114,7 +114,7 @@ OFTEN = [
 ]
 # settings of ops: the features that have them, how often, and their values
 OF_DECIBELS = "logmel mfcc mfcc_delta mfcc_delta2 spectrogram_db"
-OF_MEL = "mel logmel mfcc mel_to_stft mel_to_audio"
+OF_MEL = "mel logmel mfcc mfcc_to_mel mfcc_to_audio mel_to_stft mel_to_audio"
 OF_CQT = "cqt vqt pseudo_cqt hybrid_cqt icqt"
 OF_FOLDED = "chroma_cqt chroma_cens tonnetz"
 OF_ONSETS = ("onset_strength onsets tempo tempos beats tempogram fourier_tempogram tempo_ratios plp")
@@ -122,7 +122,7 @@ OF_TEMPO = "tempo tempos beats tempo_ratios"
 SETTINGS = [
     (OF_DECIBELS, 0.4, "--ref", ["max", 0.01, 100]), (OF_DECIBELS + " flatness", 0.3, "--amin", [1e-8, 1e-5, 0.01]),
     (OF_DECIBELS, 0.3, "--top-db", [20, 120, 1000]), (OF_MEL + " flatness", 0.4, "--power", [0.5, 1, 1.5, 3]),
-    ("mfcc mfcc_delta mfcc_delta2", 0.4, "--dct-norm", ["none"]),
+    ("mfcc mfcc_delta mfcc_delta2 mfcc_to_mel mfcc_to_audio", 0.4, "--dct-norm", ["none"]),
     ("mfcc_delta mfcc_delta2", 0.5, "--delta-width", [3, 5, 11, 31]),
     ("mfcc_delta mfcc_delta2", 0.5, "--delta-mode", ["interp", "nearest", "mirror", "constant"]),
     ("pcen", 0.5, "--pcen-gain", [0, 0.5, 0.8]), ("pcen", 0.5, "--pcen-bias", [0, 1, 10]),
@@ -147,8 +147,8 @@ SETTINGS = [
     ("reassigned", 0.5, "--ref-power", [1e-3, 0.1]), ("reassigned", 0.4, "--fill-nan", None),
     ("reassigned", 0.4, "--no-clip", None), ("hpss residual hpss_masks", 0.4, "--margin-percussive", [1, 3]),
     ("pitch_shift", 0.4, "--scale", None), ("pitch_shift", 0.3, "--formant-order", [10, 40]),
-    ("griffin_lim mel_to_audio", 0.4, "--init", ["random", "zero"]),
-    ("griffin_lim mel_to_audio", 0.4, "--momentum", [0, 0.5, 0.9]), ("savgol", 0.4, "--spacing", [0.01, 3]),
+    ("griffin_lim mel_to_audio mfcc_to_audio", 0.4, "--init", ["random", "zero"]),
+    ("griffin_lim mel_to_audio mfcc_to_audio", 0.4, "--momentum", [0, 0.5, 0.9]), ("savgol", 0.4, "--spacing", [0.01, 3]),
     ("fir", 0.5, "--window", ["hamming", "hann", "blackman", "rectangular"]),
     (OF_ONSETS, 0.4, "--lag", [1, 2, 5]), (OF_ONSETS, 0.3, "--detrend", None),
     (OF_ONSETS, 0.3, "--aggregate", ["mean", "median"]), ("onsets", 0.3, "--delta", [0, 0.2, 0.5]),

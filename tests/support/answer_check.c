@@ -4,8 +4,6 @@
 #include "llm_files.h"
 #include "testing.h"
 
-#include <string.h>
-
 static wt_llm *open_made(void **state, const char *name, uint64_t seed)
 {
     static llm_file file;

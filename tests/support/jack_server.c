@@ -2,7 +2,6 @@
 #include "testing.h"
 #include "../../hosts/jack_api.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>

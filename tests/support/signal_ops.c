@@ -2,7 +2,6 @@
 #include "spectral_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const signal_op_table *const tables[] = {&signal_ops_spectra, &signal_ops_notes, &signal_ops_samples};
 

@@ -26,6 +26,8 @@ typedef struct wt_normalize_config {
     int channels;           ///< of a signal; 0 = 1
     int64_t n_frames;       ///< of a channel, 1 or more
     int n_signals;          ///< 0 = 1
+    bool dual_mono;         ///< by loudness: one channel that two loudspeakers will play, counted twice
+    bool no_true_peak;      ///< by loudness: the ceiling is for the largest sample
 } wt_normalize_config;
 
 /// One call at a time uses it.

@@ -105,6 +105,8 @@ typedef struct wt_audio_writer_config {
     uint32_t dither_seed;
     bool no_dither; ///< round only; else TPDF dither of 2 LSB peak to peak at 8, 16 and 24 bits
     bool sync;      ///< wait until the data is on the disk before the rename
+    bool recording; ///< nobody can play it again: a WAV of more than two channels becomes RF64 beyond 4 GiB, and after
+                    ///< a write that failed commit keeps what came before it, and fails
 } wt_audio_writer_config;
 
 /// Begin a file beside `path`, named .NAME.PID-K.part, which commit renames; or raw PCM on standard output as "-", in
@@ -125,8 +127,8 @@ WT_CHECKED wt_status wt_audio_writer_write(wt_audio_writer *writer, const float 
 
 wt_audio_info wt_audio_writer_get_info(const wt_audio_writer *writer);
 
-/// Finish the file and rename it into place; `writer` is taken. On any error the target is as it was before.
-/// Errors: WT_ERR_FILE.  [worker]
+/// Finish the file and rename it into place; `writer` is taken. On any error the target is as it was before, but where a
+/// recording was kept. Errors: WT_ERR_FILE.  [worker]
 WT_CHECKED wt_status wt_audio_writer_commit(wt_audio_writer *writer);
 
 /// Remove what was written; `writer` is taken. NULL is allowed.  [worker]

@@ -10,4 +10,16 @@
 #include <warptone/preset.h>
 #include <warptone/status.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WARPTONE_VERSION "0.1.0"
+
+/// The library's own WARPTONE_VERSION, which may be another than that of the headers a program was compiled with.  [any]
+const char *wt_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

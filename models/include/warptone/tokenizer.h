@@ -42,7 +42,7 @@ int32_t wt_tokenizer_eos(const wt_tokenizer *tokenizer);                 ///< -1
 /// The chat template of tokenizer_config.json; NULL = none.  [any]
 const char *wt_tokenizer_chat_template(const wt_tokenizer *tokenizer);
 
-/// Text as it comes, token by token, never cut within a character.
+/// Text as it comes, token by token, never cut within a character. A zero byte is no text.
 typedef struct wt_detokenizer wt_detokenizer;
 WT_CHECKED wt_status wt_detokenizer_create(const wt_tokenizer *tokenizer, bool skip_special, wt_detokenizer **stream);
 void wt_detokenizer_destroy(wt_detokenizer *stream); ///< NULL is allowed.

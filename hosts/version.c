@@ -1,0 +1,3 @@
+#include <warptone/warptone.h>
+
+const char *wt_version(void) { return WARPTONE_VERSION; }
