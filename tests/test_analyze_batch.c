@@ -135,8 +135,8 @@ static void a_broken_file_costs_a_sentence(void **state)
 static void a_short_file_costs_a_sentence(void **state)
 {
     char folder[4096], path[4200], arguments[9000];
-    float *x = test_noise(1, 4000, 0.3f);
     need_a_gpu();
+    float *x = test_noise(1, 4000, 0.3f);
     snprintf(folder, sizeof folder, "%s", test_path(state, "short"));
     assert_int_equal(mkdir(folder, 0777), 0);
     for (int k = 0; k < 3; k++) {
@@ -161,8 +161,8 @@ static void hard_files_work(void **state)
         "trim,"
         "split,vad,loudness";
     static const int lengths[] = {1, RATE_HZ / 2, RATE_HZ / 2};
-    float *x = calloc(RATE_HZ, sizeof *x);
     need_a_gpu();
+    float *x = calloc(RATE_HZ, sizeof *x);
     for (int k = 0; k < 3; k++) {
         char in[4096], arguments[9000];
         size_t n_cpu, n_cuda;

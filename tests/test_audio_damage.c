@@ -13,15 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef WT_SANITIZED
-/// libsndfile 1.2.0 does not free its Ogg encoder when the file cannot be written, nor its decoder on some damage.
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libogg\nleak:libvorbis\n";
-}
-#endif
-
 /// "PATH: sentence", for comparison.
 static const char *sentence(const char *path, const char *text)
 {

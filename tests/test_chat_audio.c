@@ -82,6 +82,7 @@ static int end_server(void **state)
 static int begin(void **state)
 {
     (void)state;
+    setenv("WARPTONE_PRESETS", "presets", 0);
     return !find_program(program, sizeof program);
 }
 

@@ -347,6 +347,7 @@ static int end_all(void **state)
 
 int main(void)
 {
+    setenv("WARPTONE_PRESETS", "presets", 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(totals_are_the_last_line, end_program),
         cmocka_unit_test_teardown(signals_end_it_in_good_order, end_program),

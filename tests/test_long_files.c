@@ -12,6 +12,12 @@
 
 enum { RATE_HZ = 8000, SHORT_S = 180, LONG_S = 1800 };
 
+#ifdef WT_SANITIZED
+enum { MEASURED = 0 }; // a sanitizer keeps what was given back, and its shadow passes any limit
+#else
+enum { MEASURED = 1 };
+#endif
+
 static char program[4096];
 
 // Minutes of silence after noise, 16 bits.
@@ -87,7 +93,8 @@ static void assert_bounded(void **state, const char *arguments, const char *name
     snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
     const long many = resident_kb(arguments, in, out);
     // the samples alone of the longer one take 50 MB more
-    if (many > few + 8192) fail_msg("%s: %ld KB of %d s, %ld KB of %d s", arguments, many, LONG_S, few, SHORT_S);
+    if (MEASURED && many > few + 8192)
+        fail_msg("%s: %ld KB of %d s, %ld KB of %d s", arguments, many, LONG_S, few, SHORT_S);
 }
 
 static void features_of_long_files_go_in_tiles(void **state)
@@ -124,14 +131,15 @@ static void ten_hours_go_in_tiles(void **state)
     snprintf(out, sizeof out, "%s", test_path(state, "ten.npz"));
     for (size_t k = 0; k < sizeof arguments / sizeof *arguments; k++) {
         const long few = resident_kb(arguments[k], in[0], out), many = resident_kb(arguments[k], in[1], out);
-        if (many > few + 8192) fail_msg("%s: %ld KB of 10 hours, %ld KB of one", arguments[k], many, few);
+        if (MEASURED && many > few + 8192)
+            fail_msg("%s: %ld KB of 10 hours, %ld KB of one", arguments[k], many, few);
     }
 }
 
 /// Of a signal of 58 MB: whole signals, and formats that are not written tile by tile, in 48 MB.
 static void what_is_held_lies_in_files(void **state)
 {
-    static const char limit[] = "ulimit -d 49152;"; // KB
+    const char *limit = MEASURED ? "ulimit -d 49152;" : ""; // KB
     static const struct {
         const char *arguments, *name;
     } cases[] = {
@@ -164,8 +172,8 @@ static void what_is_held_lies_in_files(void **state)
         if (!runs(limit, arguments, in, out, &kb)) fail_msg("%s", arguments);
     }
     snprintf(out, sizeof out, "%s", test_path(state, "none.npz")); // it is a limit: held whole, it is passed
-    assert_false(runs(limit, "analyze -q -j 1 --rate 0 -f filtfilt --edges 1000", in, out, &kb));
-    assert_int_equal(test_folder_count(state, "none.npz"), 0);
+    assert_int_equal(!runs(limit, "analyze -q -j 1 --rate 0 -f filtfilt --edges 1000", in, out, &kb), MEASURED);
+    assert_int_equal(test_folder_count(state, "none.npz"), !MEASURED);
     assert_int_equal(test_folder_count(state, "warptone-"), 0);
 }
 
@@ -248,5 +256,6 @@ int main(void)
         cmocka_unit_test(chains_stream_long_files),
     };
     if (!find_program(program, sizeof program)) return 1;
+    setenv("WARPTONE_PRESETS", "presets", 0);
     return cmocka_run_group_tests_name("long_files", tests, create, test_folder_remove);
 }

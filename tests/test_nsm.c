@@ -412,6 +412,8 @@ static void the_program_is_a_client(void **state)
 
 int main(void)
 {
+    char presets[4096];
+    if (realpath("presets", presets)) setenv("WARPTONE_PRESETS", presets, 0); // whole: a test leaves this folder
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_is_opened_changed_and_saved),
         cmocka_unit_test(a_preset_that_is_a_file_is_saved_with_its_whole_path),

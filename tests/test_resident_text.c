@@ -166,12 +166,19 @@ static void its_answers_are_the_chain_s_and_no_threads_race(void **state)
     free(said), free(errors);
 }
 
+/// ThreadSanitizer keeps four accesses of a place and misses a race now and then: on two busy processors in some 2 runs
+/// of 5, so there are five.
 static void a_barrier_that_is_missing_is_named(void **state)
 {
-    char *said, *errors = play_text(state, "(a, memory, n)) __syncthreads();", "(a, memory, n));", &said);
-    if (strstr(errors, "unexpected memory mapping")) skip();
-    assert_non_null(strstr(errors, "data race"));
-    free(said), free(errors);
+    bool named = false;
+    for (int k = 0; k < 5 && !named; k++) {
+        char *said, *errors = play_text(state, "(a, memory, n)) __syncthreads();", "(a, memory, n));", &said);
+        const bool works = !strstr(errors, "unexpected memory mapping");
+        named = strstr(errors, "data race");
+        free(said), free(errors);
+        if (!works) skip();
+    }
+    assert_true(named);
 }
 
 int main(void)

@@ -301,8 +301,9 @@ wt_status wt__soxr_row_create(const wt__soxr_chain *chain, wt__soxr_row *row)
     row->weights = calloc((size_t)row->room, sizeof *row->weights);
     row->spare = calloc((size_t)row->room, sizeof *row->spare);
     if (row->weights && row->spare) return WT_OK;
+    const wt_status status = wt_fail(WT_ERR_NO_MEMORY, "resample: row of %d taps", row->room);
     wt__soxr_row_destroy(row);
-    return wt_fail(WT_ERR_NO_MEMORY, "resample: row of %d taps", row->room);
+    return status;
 }
 
 void wt__soxr_row_destroy(wt__soxr_row *row)

@@ -123,8 +123,9 @@ wt_status wt_chroma_create(wt_device *device, const wt_chroma_config *config, wt
     m->bins = c.n_fft / 2 + 1;
     m->bank = calloc((size_t)c.n_chroma * (size_t)m->bins, sizeof(float));
     if (!m->bank) {
+        status = wt_fail(WT_ERR_NO_MEMORY, "chroma: bank of %d x %d", c.n_chroma, m->bins);
         wt_chroma_destroy(m);
-        return wt_fail(WT_ERR_NO_MEMORY, "chroma: bank of %d x %d", c.n_chroma, m->bins);
+        return status;
     }
     for (int k = 0; k < m->bins; k++) fill_bin(m, k);
     m->device = device;

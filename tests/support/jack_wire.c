@@ -25,7 +25,7 @@ struct jack_wire {
     int next_play, next_look; ///< of the signal, when no cycle is skipped
     atomic_int n_recorded, sleep_ms, sleep_in_run_ms, n_skips;
     atomic_uint n_plays, n_looks; ///< callbacks that have ended
-    double bpm;
+    _Atomic double bpm;
 };
 
 static void pause_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }

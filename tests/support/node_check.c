@@ -95,7 +95,7 @@ void check_node_runs(const char *type, const wt_setting *settings, int n_setting
     wt_chain *chain = node_chain(type, settings, n_settings, 2, RATE);
     check_real_time(chain);
     wt_chain_destroy(chain);
-    if (failing_alloc_works()) assert_survives_failing_alloc(create, destroy, &(creation){.desc = &desc});
+    assert_survives_failing_alloc(create, destroy, &(creation){.desc = &desc});
 }
 
 void check_node_cuda(const char *type, const wt_setting *settings, int n_settings, int param, float value,

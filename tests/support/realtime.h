@@ -4,7 +4,7 @@
 ///
 /// fails the test when its body, on this thread, reaches one of the functions that tests/support/realtime.c and
 /// failing_alloc.c put before those of the C library, be it from our code or from inside a library. How it works and
-/// what it cannot see: docs/real-time.md. In sanitizer builds nothing is replaced and a section finds nothing.
+/// what it cannot see: docs/real-time.md. In sanitizer builds it finds the malloc family alone.
 #ifndef WT_REALTIME_H
 #define WT_REALTIME_H
 
