@@ -108,7 +108,7 @@ static wt_status load(const analyze_options *options, const char *path, wt_audio
         analyze_fold(audio->samples, audio->channels, audio->n_frames, audio->n_frames);
         audio->channels = 1;
     }
-    if (!status && options->rate_hz && options->rate_hz != audio->rate_hz) 
+    if (!status && options->rate_hz && options->rate_hz != audio->rate_hz)
         status = resample(audio, options->rate_hz, options->effect.quality);
     return status;
 }

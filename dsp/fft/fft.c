@@ -385,7 +385,7 @@ wt_status wt_fft_enqueue(wt_fft *plan, wt_stream *stream, const wt_buffer *in, s
 
 // ---- for other ops
 
-bool wt__fft_weighs(const wt_fft *plan) 
+bool wt__fft_weighs(const wt_fft *plan)
 {
     return plan->pairs || (plan->halved && wt__fft_core_weighs(plan->core));
 }
