@@ -268,21 +268,9 @@ void analyze_do_item(const analyze_options *options, analyze_place *place, proce
     item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
 }
 
-static void note_warnings(process_item *item)
-{
-    char cut[96] = "", repaired[96] = "";
-    if (item->n_left)
-        snprintf(cut, sizeof cut, "the input is truncated: %lld frames are there", (long long)item->n_left);
-    if (item->n_repaired)
-        snprintf(repaired, sizeof repaired, "%lld samples were not finite and count as 0", (long long)item->n_repaired);
-    if (*cut || *repaired)
-        snprintf(item->message, sizeof item->message, "%s: %s%s%s", item->input, cut, *cut && *repaired ? "; " : "",
-                 repaired);
-}
-
 void analyze_item_done(process_run *run, process_item *item)
 {
-    if (!item->status) note_warnings(item);
+    if (!item->status) process_note_warnings(item, true, "count as");
     item->finished = true;
     atomic_fetch_add(&run->done_milliseconds, (long long)(item->audio_s * 1000));
     atomic_fetch_add(&run->n_done, 1);

@@ -108,9 +108,9 @@ static int sample_bytes(wt_sample_format sample)
     return bytes[sample];
 }
 
-/// A WAV header counts in 32 bits, RF64 in 64; the plain header is defined for mono and stereo only, and is the one that
-/// all programs read. So a recording of more channels begins as RF64 with room for either header, and is a WAV in the end
-/// when it has not grown beyond that.
+/// A WAV header counts in 32 bits, RF64 in 64; the plain header is defined for mono and stereo only, and is the one
+/// that all programs read. So a recording of more channels begins as RF64 with room for either header, and is a WAV in
+/// the end when it has not grown beyond that.
 static int widen_wav(int subtype, const wt_audio_info *info, const wt_audio_info *source, bool recording)
 {
     if (recording && info->channels > 2 && possible(SF_FORMAT_RF64, subtype, info)) return SF_FORMAT_RF64;

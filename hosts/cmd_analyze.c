@@ -143,7 +143,8 @@ static bool is_folder(const char *path)
 static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
     for (int k = 0; k < n_inputs; k++)
-        if (!strcmp(inputs[k], "-")) return wt_fail(WT_ERR_BAD_ARG, "- as IN is not taken, want the names of audio files");
+        if (!strcmp(inputs[k], "-"))
+            return wt_fail(WT_ERR_BAD_ARG, "- as IN is not taken, want the names of audio files");
     const bool to_stdout = strcmp(output, "-") == 0;
     const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
     if (to_stdout && many) return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes the features of one file, not of several");

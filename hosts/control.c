@@ -141,8 +141,8 @@ static wt_status integer_of(const char *text, const char *what, int min, int max
     return *value == number ? WT_OK : wt_fail(WT_ERR_BAD_ARG, "%s is \"%s\", want a whole number", what, text);
 }
 
-/// A node as it was named, of `length` bytes. mod-host numbers its instances: where no node is called so, a number stands
-/// for the node at that place of the chain, from 0 on.
+/// A node as it was named, of `length` bytes. mod-host numbers its instances: where no node is called so, a number
+/// stands for the node at that place of the chain, from 0 on.
 static void node_of(live_session *session, const char *word, size_t length, char node[CONTROL_NAME_BYTES])
 {
     char numbered[CONTROL_NAME_BYTES] = "", before[CONTROL_NAME_BYTES] = "";
@@ -433,7 +433,8 @@ static const command commands[] = {
      bypass},
     {"monitor", "[NODE READING]", "levels in dB, peak and RMS a channel; or what a node shows", 0, 2, monitor},
     {"midi_learn", "NODE PARAM [MIN MAX]", "map the next controller that moves", 1, 4, midi_learn},
-    {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]", "map a controller; channel 0..15 or any; controller 131 = pitch wheel", 5, 7, midi_map},
+    {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]",
+     "map a controller; channel 0..15 or any; controller 131 = pitch wheel", 5, 7, midi_map},
     {"midi_unmap", "NODE PARAM", "forget its controllers", 1, 2, midi_unmap},
     {"preset_load", "PRESET", "play another preset, by name or path", 1, 1, preset_load},
     {"preset_save", "[PATH]", "write the preset with the present values", 0, 1, preset_save},

@@ -106,6 +106,8 @@ WT_CHECKED wt_status process_job_drain(process_job *job, float *out, int n_frame
 void process_note_error(process_item *item, wt_status status);
 /// What was wrong with an input that was read all the same.
 void process_note_input(process_item *item, const wt_audio_info *info);
+/// The same as the item's message; samples that were not finite "became" or "count as" 0.
+void process_note_warnings(process_item *item, bool named, const char *fate);
 /// Commit or discard, fill in the item, close.
 void process_job_close(process_job *job, process_run *run, wt_status status);
 

@@ -94,15 +94,16 @@ void process_note_input(process_item *item, const wt_audio_info *info)
     item->n_left = info->truncated ? info->file_frames : 0;
 }
 
-static void note_warnings(process_item *item)
+void process_note_warnings(process_item *item, bool named, const char *fate)
 {
-    size_t at = 0;
+    char left[96] = "", repaired[96] = "";
     if (item->n_left)
-        at += (size_t)snprintf(item->message, sizeof item->message, "the input is truncated: %lld frames are there",
-                               (long long)item->n_left);
+        snprintf(left, sizeof left, "the input is truncated: %lld frames are there", (long long)item->n_left);
     if (item->n_repaired)
-        snprintf(item->message + at, sizeof item->message - at, "%s%lld samples were not finite and became 0",
-                 at ? "; " : "", (long long)item->n_repaired);
+        snprintf(repaired, sizeof repaired, "%lld samples were not finite and %s 0", (long long)item->n_repaired, fate);
+    if (*left || *repaired)
+        snprintf(item->message, sizeof item->message, "%s%s%s%s%s", named ? item->input : "", named ? ": " : "", left,
+                 *left && *repaired ? "; " : "", repaired);
 }
 
 void process_job_close(process_job *job, process_run *run, wt_status status)
@@ -122,7 +123,7 @@ void process_job_close(process_job *job, process_run *run, wt_status status)
     if (job->reader) {
         wt_audio_info info = wt_audio_reader_get_info(job->reader);
         process_note_input(item, &info);
-        if (!status) note_warnings(item);
+        if (!status) process_note_warnings(item, false, "became");
     }
     if (job->before) wt_loudness_query(job->before, &item->before);
     if (job->after) wt_loudness_query(job->after, &item->after);

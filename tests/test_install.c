@@ -48,7 +48,8 @@ static void every_declared_function_is_there(void **state)
             declared(line, name);
             if (!*name) continue;
             n_found++;
-            if (!dlsym(RTLD_DEFAULT, name)) fail_msg("%s declares %s, which the library lacks", headers.gl_pathv[k], name);
+            if (!dlsym(RTLD_DEFAULT, name))
+                fail_msg("%s declares %s, which the library lacks", headers.gl_pathv[k], name);
         }
         fclose(file);
     }
@@ -93,11 +94,13 @@ static void pkg_config_tells_the_library_and_what_it_wants(void **state)
     out[strcspn(out, "\n")] = 0;
     assert_string_equal(out, WARPTONE_VERSION);
     assert_string_equal(out, wt_version());
-    assert_int_equal(run_command(out, sizeof out, "PKG_CONFIG_PATH='%s' pkg-config --cflags --libs warptone", program), 0);
+    assert_int_equal(
+        run_command(out, sizeof out, "PKG_CONFIG_PATH='%s' pkg-config --cflags --libs warptone", program), 0);
     assert_non_null(strstr(out, "/include "));
     assert_non_null(strstr(out, "-lwarptone"));
     assert_null(strstr(out, "-lsndfile")); // the shared library brings its own
-    assert_int_equal(run_command(out, sizeof out, "PKG_CONFIG_PATH='%s' pkg-config --static --libs warptone", program), 0);
+    assert_int_equal(
+        run_command(out, sizeof out, "PKG_CONFIG_PATH='%s' pkg-config --static --libs warptone", program), 0);
     assert_non_null(strstr(out, "-lsndfile"));
     assert_non_null(strstr(out, "-ljansson"));
 }
