@@ -46,8 +46,7 @@ int64_t wt_griffin_lim_length(const wt_griffin_lim *plan); ///< samples of a sig
 ///
 /// Source: Griffin, Lim, 1984; Perraudin, Balazs, Sondergaard, 2013; librosa 0.11.0 griffinlim().
 /// Judge:  librosa in float64 from the same phases: 1e-6 of the peak after 32 iterations; in float three times
-///         librosa's
-/// own float32 error, 2.7e-5.  [rt, running]
+///         librosa's own float32 error, 2.7e-5.  [rt, running]
 WT_RT void wt_griffin_lim_run(wt_griffin_lim *plan, const float *magnitude, float *out);
 /// Queue the same on a stream of the plan's device.  Errors: as wt_mel_enqueue.  Judge: wt_griffin_lim_run, from the
 /// same phases; on a GPU 2e-6 of the peak; in float 5e-6 after two iterations, and more of them magnify rounding.
