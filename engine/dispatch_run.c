@@ -179,15 +179,16 @@ static bool has_room(const wt_dispatch *d, const wt__lane *lane, bool with_marke
 
 static bool partition_full(const wt_dispatch *d) { return !wt__partition_left(d->config.partition, WT__USE_KERNELS); }
 
-/// Notice what has ended on all lanes; when the dispatch or its partition is full, with a marker behind the last of
-/// each.
+/// Notice what has ended on all lanes; with a marker behind the last of each when the dispatch or its partition is full,
+/// and of a lane that is: the launch that filled it may have found no room for one.
 static void notice_all(wt_dispatch *d)
 {
     bool full = d->n_in_flight >= d->max_in_flight || partition_full(d);
     for (int k = 0; k < d->n_lanes && !d->lost[0]; k++) {
-        if (!d->lanes[k].stream) continue;
-        if (full) put_marker(d, &d->lanes[k]);
-        notice(d, &d->lanes[k]);
+        wt__lane *lane = &d->lanes[k];
+        if (!lane->stream) continue;
+        if (full || lane->launched - lane->done >= (uint64_t)lane->max_in_flight) put_marker(d, lane);
+        notice(d, lane);
     }
 }
 

@@ -459,9 +459,9 @@ static void *submit_many(void *user)
     return NULL;
 }
 
-static void eight_threads_share_a_dispatch(void **state)
+static void share(wt_device *device)
 {
-    rig r = rig_on(device_of(state), &(wt_dispatch_config){.max_queued = 1000, .history = 4096},
+    rig r = rig_on(device, &(wt_dispatch_config){.max_queued = 1000, .history = 4096},
                    &(wt_dispatch_stream_config){.max_in_flight = 8});
     pthread_t threads[8];
     crowd crowds[8];
@@ -480,6 +480,12 @@ static void eight_threads_share_a_dispatch(void **state)
     for (int k = 0; k < 800; k++) counts[atomic_load(&log_of(&r)[k + 1])]++;
     for (int k = 0; k < 8; k++) assert_int_equal(counts[k], 100);
     rig_free(&r);
+}
+
+// Waiters hold markers, so the launch that fills a lane may find none: 3 of 100 such crowds stood still for ever.
+static void eight_threads_share_a_dispatch(void **state)
+{
+    for (int k = 0; k < 100; k++) share(device_of(state));
 }
 
 // A device whose events are looked at: whether one goes, or is recorded again, while a thread waits for it.
