@@ -14,6 +14,8 @@ typedef struct single {
 static const single near_tokens[] = {
     {{.n_heads = 2, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 4352, .qk_norm = true}, 0, 20},
     {{.n_heads = 2, .n_kv_heads = 2, .d_head = 128, .d_model = 128, .d_ff = 256, .rope.n_dims = 64}, 60, 8},
+    // more heads of a block than leave room for one of a product
+    {{.n_heads = 7, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256}, 300, 20},
 };
 
 /// The warps of a cluster have 1024 positions at once: behind that and twice that the second and third turn begin.

@@ -1,7 +1,8 @@
 // llm_attend.cu on tensor cores, for one token of each of some sequences: caches of 16 bits or fp8, heads of 64 and
 // 128, compute capability 9.0 and newer.
 //
-// A block has some heads that share a head of keys, and a warp 16 positions at a time: the first side of a product is
+// A block has some heads that share a head of keys (four, where it can be, so that there is room for blocks of the
+// launches before and after it), and a warp 16 positions at a time: the first side of a product is
 // 16 positions, then 16 dimensions of their values, the second the heads, four of a product's eight columns as numbers
 // of the tiles' type and the other four as what rounding left of them: errors of 2^-17 (bf16) and 2^-22 (f16). Keys and
 // values of positions before this step go from memory to registers as mma.m16n8k16 wants them, before the step's own q,
@@ -24,7 +25,7 @@ static constexpr int heads_at_once(int n) // the largest divisor of the group up
 {
     return GROUP % n ? heads_at_once(n - 1) : n;
 }
-static constexpr int HEADS = heads_at_once(GROUP < 8 ? GROUP : 8);
+static constexpr int HEADS = GROUP % 4 ? heads_at_once(GROUP < 8 ? GROUP : 8) : 4; // as gpu.c; of more no room beside
 static constexpr int FOURS = (HEADS + 3) / 4;                                             // heads of a product
 static constexpr int PAIRS = HEADS * D_HEAD / 2;                                          // of a block's sums
 static constexpr int DIMS = D_HEAD / 16;                                                  // products of the values

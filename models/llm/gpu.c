@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 };
+enum {
+    LOGITS_ROWS = 16,
+    ALIGN = 256,
+    MAX_EXPERTS = 1024,
+    MAX_FLASH_HEAD = 256,
+    ATTEND_BESIDE = 4 ///< heads of a block of llm_attend_one beside which there is room for a product's
+};
 
 // ---- kernels
 
@@ -297,7 +303,9 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     g->n_sms = g->own_sms = info.n_sms;
     g->generation = info.generation;
     g->kv_type = type_of(config->kv_type);
-    g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
+    const int group = llm->config.n_heads / llm->config.n_kv_heads;
+    g->heads_at_once = heads_at_once(group);
+    g->heads_of_one = group % ATTEND_BESIDE ? g->heads_at_once : ATTEND_BESIDE;
     g->resident = config->resident;
     g->owns_resident = !config->resident;
     if (g->owns_resident)

@@ -112,7 +112,7 @@ typedef struct wt__gpu {
     int own_sms; ///< of the partition, without borrowed ones
     int generation; ///< of the layout for which products and recordings were made
     bool is_dry;    ///< a pass launches nothing: products are prepared
-    int kv_type, heads_at_once;
+    int kv_type, heads_at_once, heads_of_one; ///< of a block of llm_attend and of llm_attend_one
     bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];

@@ -96,13 +96,13 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a, int layer)
     const wt_llm_session *s = p->s;
     const bool one = wt__gpu_attends_beside(s);
     const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
-    const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
+    const int heads = one ? a->n_heads / s->gpu->heads_of_one : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
     while (form < 3 && n_sms >= WT__GPU_CLUSTER_SMS && blocks << (form + 1) <= (form && one ? n_sms * 5 / 8 : n_sms))
         form++;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
-    const size_t at_once = (size_t)s->gpu->heads_at_once;
+    const size_t at_once = (size_t)s->gpu->heads_of_one;
     const size_t bytes =
         one ? WT_LLM_ATTEND_WARPS * WT_LLM_ATTEND_OF_WARP(d, of_kv, at_once) : WT_LLM_ATTEND_VALUES(d, of_kv);
     const int first_kernel = one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16;
