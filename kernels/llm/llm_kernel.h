@@ -186,7 +186,8 @@ typedef struct wt_llm_stream_args {
     int n_shares;
 } wt_llm_stream_args;
 
-#define WT_LLM_STREAM_EXPERTS 32 ///< a lane each
+#define WT_LLM_STREAM_EXPERTS 32  ///< that are chosen, a lane each
+#define WT_LLM_ROUTED         128 ///< and of which, four a lane
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 

@@ -153,24 +153,17 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     }
 }
 
-// The expert in a slot of the choice, by a warp, in memory that stages will have. `tells`: also the launches to come.
-static __device__ __forceinline__ int choose_slot(const wt_llm_quant_args &a, const memory &m, int slot, bool tells)
+// The expert in a slot of the choice, by a warp. `tells`: also the launches to come.
+static __device__ __forceinline__ int choose_slot(const wt_llm_quant_args &a, int slot, bool tells)
 {
     const int lane = threadIdx.x % 32;
-    float *p = (float *)m.stages, *shares = p + a.choose.n_experts;
-    int *experts = (int *)(shares + WT_LLM_STREAM_EXPERTS);
-    const float lead = choose(a.choose, a.choose.routes, p, experts, shares);
+    const routed own = choose<WT_LLM_ROUTED / 32>(a.choose, a.choose.routes, NULL, NULL, tells);
     if (tells && lane < a.choose.n_used) {
-        a.choose.chosen[lane] = experts[lane];
-        a.choose.shares[lane] = shares[lane];
+        a.choose.chosen[lane] = own.expert;
+        a.choose.shares[lane] = own.share;
     }
-    if (tells && lane == 1) a.choose.tokens->lead = fminf(a.choose.tokens->lead, lead);
-    const int expert = experts[slot];
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // copies in bulk come after all of this
-#endif
-    __syncwarp();
-    return expert;
+    if (tells && !lane) a.choose.tokens->lead = fminf(a.choose.tokens->lead, own.lead);
+    return __shfl_sync(ALL, own.expert, slot);
 }
 
 static __device__ __forceinline__ void create_stages(const wt_llm_quant_args &a, const memory &m, news *n)
@@ -212,7 +205,7 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
             wait_for_earlier();
             let_next_begin();
         }
-        const int expert = EXPERTS ? choose_slot(a, m, in.slot, awaits && !blockIdx.x) : 0;
+        const int expert = EXPERTS ? choose_slot(a, in.slot, awaits && !blockIdx.x) : 0;
         if (EXPERTS && lane == 0) n.expert = expert;
         pass<ALL_MEET, WARPS + 2>();
         if (!a.has_boxes)

@@ -18,7 +18,7 @@
 // cleared, and it waits for their end before its own, so that later launches' waiting is for all of them. A kernel of
 // its own: with a longer one all products are slower (8B 26 us a step).
 //
-// Experts of a token: every block chooses them when the router's launch has ended, and every lane keeps one of the
+// Experts of a token: every warp chooses them when the router's launch has ended, and every lane keeps one of the
 // choice. Gate and up of all of them are rows of one product; the vector is on its way to registers before the first
 // weights are asked for, which would be in its way. The launch after it comes when that is so, and chooses as it
 // begins. Down's rows are those of all of them side by side, of each in so many parts of columns, a part a warp and
@@ -181,28 +181,14 @@ static __device__ __forceinline__ const float *vector_at(const wt_llm_matvec_arg
     return a.x + own.slot * a.columns + own.first;
 }
 
-// What a lane knows of the choice: of the expert in the slot that is its number.
-struct choice {
-    int expert;
-    float share;
-};
-
-// By the block, whose first warp chooses; `scratch` has room for all probabilities. The first block of GATES tells what
-// the last one leads by.
-template <kind KIND>
-static __device__ __forceinline__ choice choose_experts(const wt_llm_stream_args &a, float *scratch)
+// By each warp for itself. The first block of GATES tells what the last one leads by.
+template <kind KIND> static __device__ __forceinline__ routed choose_experts(const wt_llm_stream_args &a)
 {
-    __shared__ int experts[WT_LLM_STREAM_EXPERTS];
-    __shared__ float shares[WT_LLM_STREAM_EXPERTS];
-    const int lane = threadIdx.x % 32;
-    if (threadIdx.x < 32) {
-        const float lead = choose(a.choose, a.choose.routes, scratch, experts, shares);
-        wt_llm_token *token = a.choose.tokens;
-        if (KIND == GATES && !lane && !blockIdx.x) token->lead = fminf(token->lead, lead);
-    }
-    __syncthreads();
-    const bool is_one = lane < a.choose.n_used;
-    return {is_one ? experts[lane] : 0, is_one ? shares[lane] : 0};
+    const bool tells = KIND == GATES && threadIdx.x < 32 && !blockIdx.x;
+    const routed own = choose<WT_LLM_ROUTED / 32>(a.choose, a.choose.routes, NULL, NULL, tells);
+    wt_llm_token *token = a.choose.tokens;
+    if (tells && !threadIdx.x) token->lead = fminf(token->lead, own.lead);
+    return own;
 }
 
 // Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
@@ -484,8 +470,8 @@ template <class T, int TEAM, kind KIND> static __device__ __forceinline__ void s
         wait_for_earlier();
     }
     if (KIND == GATES) load_held(a.m, share_of<TEAM, KIND>(a, 0), held);
-    choice chosen = {0, 0};
-    if (KIND >= GATES) chosen = choose_experts<KIND>(a, (float *)shared);
+    routed chosen = {};
+    if (KIND >= GATES) chosen = choose_experts<KIND>(a);
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM, KIND>(a, 0), chosen.expert};
     if (team < n_tiles) aim<KIND>(a, c);
 #pragma unroll 1 // this once: less code for the caches to hold

@@ -8,7 +8,7 @@
 //   llm_route    the router of one token, with its norm: a block has 8 rows, and a lane the same columns of all of them
 //   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
-//   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
+//   llm_mix      blocks share a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the
 //                host, and what it leads by
 //
@@ -180,15 +180,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) llm_norm_many(const __grid_
     }
 }
 
+#define MOST_EXPERTS 1024
+
 extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
 {
     let_next_begin();
     wait_for_earlier();
-    extern __shared__ float p[];
     const long long t = blockIdx.x;
-    const float lead =
-        choose(a, a.routes + t * a.n_experts, p, a.chosen + t * a.n_used, a.shares + t * a.n_used);
-    if (!threadIdx.x) a.tokens[t].lead = fminf(a.tokens[t].lead, lead);
+    const float *routes = a.routes + t * a.n_experts;
+    int *chosen = a.chosen + t * a.n_used;
+    float *shares = a.shares + t * a.n_used;
+    const routed own = a.n_experts <= WT_LLM_ROUTED ? choose<WT_LLM_ROUTED / 32>(a, routes, chosen, shares, true)
+                                                    : choose<MOST_EXPERTS / 32>(a, routes, chosen, shares, true);
+    if (!threadIdx.x) a.tokens[t].lead = fminf(a.tokens[t].lead, own.lead);
 }
 
 #define ROUTER_ROWS    WT_LLM_ROUTE_ROWS
@@ -283,13 +287,15 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
     let_next_begin();
     wait_for_earlier();
     const long long t = blockIdx.x;
-    for (int k = threadIdx.x; k < a.d_model; k += 256) {
+    for (int k = blockIdx.y * 256 + threadIdx.x; k < a.d_model; k += gridDim.y * 256) {
         float sum = 0;
+        const float before = a.x[t * a.d_model + k];
+#pragma unroll 8 // read together
         for (int j = 0; j < a.n_used; j++) {
             const long long pair = t * a.n_used + j, row = a.slots ? a.slots[pair] : pair;
             sum += a.shares[pair] * a.mixed[row * a.d_model + k];
         }
-        a.x[t * a.d_model + k] += sum;
+        a.x[t * a.d_model + k] = before + sum;
     }
 }
 

@@ -33,7 +33,7 @@ static bool routes_alone(const wt_llm_session *s, const wt__layer *w)
     const wt_dtype t = w->router.weight.dtype;
     return s->n_tokens == 1 && !s->exact_guesses && s->llm->config.d_model % 8 == 0 && !w->ffn_norm.bias &&
            !w->router.bias && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16) &&
-           s->llm->config.n_experts_used <= WT_LLM_STREAM_EXPERTS;
+           s->llm->config.n_experts_used <= WT_LLM_STREAM_EXPERTS && s->llm->config.n_experts <= WT_LLM_ROUTED;
 }
 
 /// Between streamed products it has a block on every processor, like them, and one beside one of theirs.
@@ -77,9 +77,7 @@ static void route(wt__pass *p, const wt__layer *w)
                                               .m = wt__gpu_batch_rows(s)});
     }
     const wt_llm_choose_args choose = wt__gpu_choice(p);
-    wt__gpu_launch(p, WT__LLM_CHOOSE,
-                   (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)choose.n_experts},
-                   &choose, sizeof choose);
+    wt__gpu_launch(p, WT__LLM_CHOOSE, (wt_launch){.grid = {n}, .block = {32}}, &choose, sizeof choose);
 }
 
 /// Are the experts of one token multiplied by llm_quant's kernels?
@@ -118,7 +116,12 @@ static wt_status multiply_quants(const wt__pass *p, const wt__layer *w)
 
 static void mix(wt__pass *p, const wt_llm_mix_args *a)
 {
-    wt__gpu_launch(p, WT__LLM_MIX, (wt_launch){.grid = {p->s->n_tokens}, .block = {WT__GPU_THREADS}}, a, sizeof *a);
+    const wt_llm_session *s = p->s;
+    const int of_token = (a->d_model + WT__GPU_THREADS - 1) / WT__GPU_THREADS, most = s->gpu->n_sms / s->n_tokens;
+    wt__gpu_launch(p, WT__LLM_MIX,
+                   (wt_launch){.grid = {s->n_tokens, most < 1 ? 1 : most < of_token ? most : of_token},
+                               .block = {WT__GPU_THREADS}},
+                   a, sizeof *a);
 }
 
 /// One token: by llm_stream's kernels or llm_quant's. Few tokens: each row of an expert is read for each token that
