@@ -23,9 +23,11 @@ static const wt_model_config shapes[] = {
     {.n_heads = 4, .n_kv_heads = 4, .d_head = 80, .d_model = 96, .d_ff = 352},
 };
 
-/// Gate and up are many short rows, which fewer warps share (kernels/llm/llm_stream.cu).
-static const wt_model_config many_rows = {
-    .n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 264, .d_ff = 16400, .qk_norm = true};
+/// Gate and up are many short rows, which fewer warps share, two and four (kernels/llm/llm_stream.cu).
+static const wt_model_config many_rows[] = {
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 264, .d_ff = 16400, .qk_norm = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1160, .d_ff = 16400},
+};
 
 /// Down of quantised weights is shared by two blocks, which finish more than a tile each (kernels/llm/llm_quant.cu).
 static const wt_model_config long_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 4608, .d_ff = 8192};
@@ -162,8 +164,9 @@ static void single_tokens_have_whole_vectors(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED, ALL);
+    for (size_t k = 0; k < sizeof many_rows / sizeof *many_rows; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check_singles(&many_rows[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) // the first in boxes alone
         for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
             check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);

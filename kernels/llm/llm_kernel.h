@@ -161,6 +161,7 @@ typedef struct wt_llm_choose_args {
 
 #define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT       2 ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
+#define WT_LLM_STREAM_HALF        4 ///< likewise
 #define WT_LLM_STREAM_STAGES      5 ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
 #define WT_LLM_STREAM_DEEP        6 ///< the same where the vector has at most WT_LLM_STREAM_NARROW columns
 #define WT_LLM_STREAM_NARROW      2048

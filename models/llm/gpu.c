@@ -26,8 +26,8 @@ static const struct {
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
                                 {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 6},
-                                {"kernels/llm/llm_experts.cu", WT__LLM_EXPERTS, 4}};
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 8},
+                                {"kernels/llm/llm_experts.cu", WT__LLM_EXPERTS, 6}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -60,10 +60,14 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_STREAM + 3] = "llm_stream_short_bf16",
                                                      [WT__LLM_STREAM + 4] = "llm_stream_awaited_f16",
                                                      [WT__LLM_STREAM + 5] = "llm_stream_awaited_bf16",
+                                                     [WT__LLM_STREAM + 6] = "llm_stream_half_f16",
+                                                     [WT__LLM_STREAM + 7] = "llm_stream_half_bf16",
                                                      [WT__LLM_EXPERTS] = "llm_gates_f16",
                                                      [WT__LLM_EXPERTS + 1] = "llm_gates_bf16",
                                                      [WT__LLM_EXPERTS + 2] = "llm_downs_f16",
-                                                     [WT__LLM_EXPERTS + 3] = "llm_downs_bf16"};
+                                                     [WT__LLM_EXPERTS + 3] = "llm_downs_bf16",
+                                                     [WT__LLM_EXPERTS + 4] = "llm_gates_half_f16",
+                                                     [WT__LLM_EXPERTS + 5] = "llm_gates_half_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)

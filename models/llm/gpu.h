@@ -54,9 +54,9 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
     WT__LLM_ATTEND_ONE = WT__LLM_ATTEND_16 + 4, ///< likewise
     WT__LLM_MATVEC = WT__LLM_ATTEND_ONE + 4, ///< of F32, F16, BF16
-    WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows, then of awaited vectors
-    WT__LLM_EXPERTS = WT__LLM_STREAM + 6,   ///< gate and up of F16, BF16, then down; NULL without experts
-    WT__N_LLM_KERNELS = WT__LLM_EXPERTS + 4,
+    WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows, of awaited vectors, of half rows
+    WT__LLM_EXPERTS = WT__LLM_STREAM + 8,   ///< gate and up of F16, BF16, down, gate and up of half rows; or NULL
+    WT__N_LLM_KERNELS = WT__LLM_EXPERTS + 6,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens; drawn ones and what is told of them; or the logits of tokens that

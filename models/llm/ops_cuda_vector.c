@@ -99,23 +99,32 @@ static int stages_for(int each)
     return is_narrow ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
 }
 
+/// Warps that share a row: as many as have a whole part of a pass each.
+static int team_for(int columns)
+{
+    const int of_warp = WT_LLM_STREAM_PASS / WT_LLM_STREAM_WARPS;
+    return columns <= WT_LLM_STREAM_SHORT * of_warp  ? WT_LLM_STREAM_SHORT
+           : columns <= WT_LLM_STREAM_HALF * of_warp ? WT_LLM_STREAM_HALF
+                                                     : WT_LLM_STREAM_WARPS;
+}
+
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
 /// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
 /// Passes are alike. Many short rows are shared by fewer warps (0.6B's head 75 us, 91); of few a warp would be longer
 /// about its part of the vector (H200).
 static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
 {
-    const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
+    const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS;
     wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
     int n_rows = 0, n_tiles = 0;
     for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++) {
         n_rows += m.parts[k].rows;
         n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
     }
-    const bool is_short = n_rows >= MANY_ROWS && m.columns <= WT_LLM_STREAM_SHORT * WT_LLM_STREAM_PASS / warps;
-    const int of_row = is_short ? WT_LLM_STREAM_SHORT : warps, is_bf16 = w->weight.dtype == WT_DTYPE_BF16;
+    const int of_row = n_rows >= MANY_ROWS ? team_for(m.columns) : WT_LLM_STREAM_WARPS;
+    const int is_bf16 = w->weight.dtype == WT_DTYPE_BF16;
     a.each = (n + of_row * a.n_passes - 1) / (of_row * a.n_passes) * WT_LLM_STREAM_COLUMNS;
-    a.n_stages = is_short ? WT_LLM_STREAM_STAGES : stages_for(a.each);
+    a.n_stages = stages_for(a.each);
     const bool awaits = awaits_up(p), is_awaited = awaits && w == &p->layer->down;
     if (awaits && w == &p->layer->o) {
         a.cleared = (unsigned *)p->s->up;
@@ -129,10 +138,12 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     const int n_sms = p->s->gpu->n_sms, n_blocks = is_alone ? n_sms : blocks_for(n_tiles, bytes, n_sms);
     wt__gpu_launch(p,
                    WT__LLM_STREAM + is_bf16 +
-                       (is_awaited ? 4
-                        : is_short ? 2
-                                   : 0),
-                   (wt_launch){.grid = {n_blocks}, .block = {32 * warps}, .shared_bytes = shared}, &a, sizeof a);
+                       (is_awaited                      ? 4
+                        : of_row == WT_LLM_STREAM_SHORT ? 2
+                        : of_row == WT_LLM_STREAM_HALF  ? 6
+                                                        : 0),
+                   (wt_launch){.grid = {n_blocks}, .block = {32 * WT_LLM_STREAM_WARPS}, .shared_bytes = shared}, &a,
+                   sizeof a);
 }
 
 // ---- experts of one token
@@ -183,6 +194,8 @@ void wt__gpu_stream_experts(wt__pass *p, const wt__layer *w)
     const wt__expert *e = &w->experts[0], *next = &w->experts[c->n_experts > 1];
     const int rows = (int)e->up.weight.shape[0], columns = (int)e->up.weight.shape[1], all = WT_LLM_STREAM_WARPS;
     const int n = (columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, tile = WT_LLM_STREAM_TILE;
+    const bool is_half = team_for(columns) < all;
+    const int team = is_half ? WT_LLM_STREAM_HALF : all;
     wt_llm_stream_args a = {.n_passes = (columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS,
                             .is_awaited = true,
                             .next = {wt__llm_expert_stride(s->llm, e->up.weight.data, next->up.weight.data),
@@ -194,8 +207,9 @@ void wt__gpu_stream_experts(wt__pass *p, const wt__layer *w)
                                   .eps = (float)c->norm_eps,
                                   .gated = true,
                                   .activation = (int)c->activation}};
-    a.each = (n + all * a.n_passes - 1) / (all * a.n_passes) * WT_LLM_STREAM_COLUMNS;
-    launch_experts(p, &e->up, WT__LLM_EXPERTS, &a, c->n_experts_used * ((rows + tile - 1) / tile), 2 * columns);
+    a.each = (n + team * a.n_passes - 1) / (team * a.n_passes) * WT_LLM_STREAM_COLUMNS;
+    launch_experts(p, &e->up, WT__LLM_EXPERTS + (is_half ? 4 : 0), &a, c->n_experts_used * ((rows + tile - 1) / tile),
+                   2 * columns);
 
     wt_llm_stream_args down = {.each = each_of_downs(rows, c->n_experts_used),
                                .next = {wt__llm_expert_stride(s->llm, e->down.weight.data, next->down.weight.data)},
