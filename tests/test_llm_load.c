@@ -115,13 +115,23 @@ static void assert_same(const rig *r, int k, const wt__linear *there, const wt__
     if (!want->scales) return;
     const int64_t n_scales = wt__quant_scales(want, want->weight.shape[0]);
     assert_there(r, "scales", k, there->scales, want->scales, sizeof(float) * (size_t)n_scales);
+    const size_t bytes = 4 * (size_t)wt__quant_scales(want, want->weight.shape[0]) /
+                         (size_t)wt__quant_scales(want, 1) * (size_t)wt__quant_words(want);
+    unsigned char *padded = malloc(bytes);
+    if (there->padded) {
+        wt__llm_padded_scales(want, 0, bytes, padded);
+        assert_there(r, "padded scales", k, there->padded, padded, bytes);
+    }
+    free(padded);
+    const bool is_blocks = want->weight.dtype == WT_DTYPE_F8_E4M3 && want->scale_columns < want->weight.shape[1];
+    assert_int_equal(!there->padded, !is_blocks || wt__quant_scales(want, 1) == wt__quant_words(want));
     if (!want->nibbles) return;
     assert_there(r, "zeros", k, there->zeros, want->zeros, (size_t)n_scales);
     assert_int_equal(!there->both, !words || !wt__llm_are_halves(want->scales, n_scales));
     if (!there->both) return;
-    unsigned char *both = malloc(4 * (size_t)n_scales);
-    wt__llm_scales_and_zeros(want, 0, 4 * (size_t)n_scales, both);
-    assert_there(r, "scales and zeros", k, there->both, both, 4 * (size_t)n_scales);
+    unsigned char *both = malloc(bytes);
+    wt__llm_scales_and_zeros(want, 0, bytes, both);
+    assert_there(r, "scales and zeros", k, there->both, both, bytes);
     free(both);
 }
 
@@ -193,6 +203,65 @@ static void experts_have_words_of_all_or_none(void **state)
     unmake(&m);
 }
 
+/// As boxes want it (kernels/llm/llm_quant.cu): 384 bytes a row of down and 32 of its words in int4, 768 and 32 in fp8,
+/// whose scales and zeros lie between, if anything does.
+static void experts_lie_whole_rows_apart(void **state)
+{
+    enum { N = 3 };
+    static made m;
+    wt__expert experts[N];
+    make(&m, WT_DTYPE_BF16);
+    m.llm.config.n_experts = N;
+    m.layer.experts = experts;
+    for (int e = 0; e < N; e++)
+        experts[e] = (wt__expert){.gate = matrix(WT_DTYPE_BF16, 768, 256, 1),
+                                  .up = matrix(WT_DTYPE_BF16, 768, 256, 1),
+                                  .down = matrix(WT_DTYPE_BF16, 256, 768, 1)};
+    for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++) {
+        wt_llm_resident *resident;
+        assert_ok(wt_llm_resident_create(
+            &m.llm,
+            &(wt_llm_resident_config){.device = device_of(state), .quantization = (wt_llm_quantization)kind},
+            &resident));
+        const wt__expert *there = resident->llm.layers->experts;
+        for (int e = 1; e < N; e++) {
+            const wt__linear *one = &there[e - 1].down, *next = &there[e].down;
+            const uintptr_t row = kind == WT_LLM_INT4 ? 384 : 768;
+            assert_int_equal(((uintptr_t)next->weight.data - (uintptr_t)one->weight.data) % row, 0);
+            if (kind == WT_LLM_INT8) continue; // its scales are no groups'
+            assert_int_equal(((uintptr_t)wt__llm_scales_read(next) - (uintptr_t)wt__llm_scales_read(one)) % 32, 0);
+        }
+        wt_llm_resident_destroy(resident);
+    }
+    for (int e = 0; e < N; e++) {
+        free((void *)(uintptr_t)experts[e].gate.weight.data);
+        free((void *)(uintptr_t)experts[e].up.weight.data);
+        free((void *)(uintptr_t)experts[e].down.weight.data);
+    }
+    unmake(&m);
+}
+
+/// From the middle of a row on, too.
+static void rows_of_words_end_with_zeros(void **state)
+{
+    (void)state;
+    static const float scales[] = {1, 2, 3, 0.5f, 0.25f, 4};
+    static const uint8_t zeros[] = {1, 2, 3, 4, 5, 6};
+    static const uint32_t words[] = {0x13c00, 0x24000, 0x34200, 0, 0x43800, 0x53400, 0x64400, 0};
+    const wt__linear m = {.weight = {NULL, WT_DTYPE_U8, 2, {2, 384}}, .scales = scales, .zeros = zeros,
+                          .scale_rows = 1, .scale_columns = 128, .nibbles = true};
+    uint32_t got[8];
+    for (size_t begin = 0; begin < 8; begin++) {
+        wt__llm_scales_and_zeros(&m, 4 * begin, sizeof got, (unsigned char *)got);
+        assert_memory_equal(got, words + begin, sizeof got - 4 * begin);
+        wt__llm_padded_scales(&m, 4 * begin, sizeof got, (unsigned char *)got);
+        for (size_t k = begin; k < 8; k++) {
+            const float want = k % 4 < 3 ? scales[k / 4 * 3 + k % 4] : 0;
+            assert_memory_equal(got + k - begin, &want, sizeof want);
+        }
+    }
+}
+
 static void unknown_kinds_are_refused(void **state)
 {
     static made m;
@@ -210,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_arrive_as_the_host_has_them),
         cmocka_unit_test(experts_have_words_of_all_or_none),
+        cmocka_unit_test(experts_lie_whole_rows_apart),
+        cmocka_unit_test(rows_of_words_end_with_zeros),
         cmocka_unit_test(unknown_kinds_are_refused),
     };
     return cmocka_run_group_tests_name("cuda", tests, open_cuda, close_device);

@@ -51,7 +51,7 @@ static const wt_model_config experts[] = {
 };
 
 /// Quantised (kernels/llm/llm_quant.cu): down shared by two blocks, with more tiles than they have places for; all in
-/// boxes, with gaps between the experts' scales; lanes that copy.
+/// boxes, with gaps between the experts' scales; lanes that copy; boxes of scales in rows that end with zeros.
 static const wt_model_config quantised_experts[] = {
     {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1024, .d_ff_expert = 8192, .n_experts = 3,
      .n_experts_used = 2, .norm_expert_weights = true},
@@ -59,6 +59,8 @@ static const wt_model_config quantised_experts[] = {
      .n_experts_used = 3, .norm_expert_weights = true},
     {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 256, .d_ff_expert = 1408, .n_experts = 12,
      .n_experts_used = 4},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1024, .d_ff_expert = 768, .n_experts = 12,
+     .n_experts_used = 6, .norm_expert_weights = true},
 };
 
 // ---- the same on both

@@ -16,10 +16,11 @@ typedef struct wt_weight_args {
     unsigned char *q;     ///< [rows][columns], int4: two neighbours a byte, the first in the low bits
     float *scales;        ///< fp8 [rows / 128][across], int8 [rows], int4 [rows][across]
     unsigned char *zeros; ///< int4 [rows][across]
-    unsigned *both;       ///< int4 [rows][across]: scales as F16, zeros above
+    unsigned *both;       ///< int4 [rows][words]: scales as F16, zeros above; rows end with zeros
+    float *padded;        ///< fp8 [rows / 128][words]: the scales once more; or NULL
     int *odd;             ///< int4: 1 where F16 has not a scale
     int type;             ///< ARRAY_F32, ARRAY_F16, ARRAY_BF16
-    int kind, rows, columns, group, across;
+    int kind, rows, columns, group, across, words;
 } wt_weight_args;
 
 // The nearest number of F16 or E4M3, the even one of two; what is too large becomes the largest.

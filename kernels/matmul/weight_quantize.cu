@@ -24,6 +24,14 @@ static __device__ float largest_of_block(float most)
     return most;
 }
 
+// A word of a row; zeros behind the last one.
+static __device__ void put_padded(const wt_weight_args &a, unsigned *to, long long row, int column, unsigned word)
+{
+    to += row * a.words + column;
+    *to = word;
+    for (int k = 1; column == a.across - 1 && column + k < a.words; k++) to[k] = 0;
+}
+
 // Block x of row y of blocks.
 extern "C" __global__ void __launch_bounds__(THREADS) weight_to_fp8(wt_weight_args a)
 {
@@ -36,6 +44,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) weight_to_fp8(wt_weight_ar
             most = fmaxf(most, fabsf(weight(a, first + (long long)(k / a.group) * a.columns + k % a.group)));
     const float scale = wt_weight_fp8_scale(largest_of_block(most));
     if (threadIdx.x == 0) a.scales[(long long)blockIdx.y * a.across + blockIdx.x] = scale;
+    if (threadIdx.x == 0 && a.padded)
+        put_padded(a, (unsigned *)a.padded, blockIdx.y, blockIdx.x, __float_as_uint(scale));
     for (int k = threadIdx.x; k < n_rows * a.group; k += THREADS) {
         const long long at = first + (long long)(k / a.group) * a.columns + k % a.group;
         if (k % a.group < n_columns) a.q[at] = (unsigned char)wt_weight_e4m3(weight(a, at) / scale);
@@ -77,6 +87,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) weight_to_int4(wt_weight_a
     const unsigned half = wt_weight_half(scale);
     a.scales[g] = scale;
     a.zeros[g] = (unsigned char)zero;
-    a.both[g] = half | (unsigned)zero << 16;
+    put_padded(a, a.both, g / a.across, (int)(g % a.across), half | (unsigned)zero << 16);
     if (array_read_small(ARRAY_F16, half) != scale) *a.odd = 1;
 }

@@ -18,8 +18,10 @@ struct wt_llm_resident {
 /// Bytes begin .. end - 1, multiples of 1024 or the end, of something that a GPU has in another form than the host's
 /// `linear`.
 typedef void (*wt__llm_form)(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
-/// Scales as F16 with zeros above, in words.
+/// Scales as F16 with zeros above, in words; rows of wt__quant_words, zeros at their ends.
 void wt__llm_scales_and_zeros(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
+/// Scales in such rows.
+void wt__llm_padded_scales(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
 /// Of Q8_0 and Q6_K (I8) and of Q4_0 (nibbles, two neighbours a byte).
 void wt__llm_elements(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
 /// Of Q8_0 and Q4_0 (F16 a 32) and of Q6_K (F32 a 16).
@@ -93,6 +95,12 @@ typedef struct wt__llm_quant_kernel {
     wt_module *module;
     wt_kernel *kernels[2]; ///< for blocks, and for clusters of two
 } wt__llm_quant_kernel;
+
+/// Its scales as llm_quant.cu reads them.
+static inline const void *wt__llm_scales_read(const wt__linear *w)
+{
+    return w->both ? (const void *)w->both : w->padded ? w->padded : w->scales;
+}
 
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);

@@ -1,6 +1,7 @@
 // Products of one vector with quantised weights: which variant of llm_quant.cu a matrix takes, and its launch.
 #include "ops_cuda.h"
 #include "matrix.h"
+#include "quant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -217,8 +218,7 @@ static bool place_experts(const wt_llm *llm, const wt__llm_chosen *of, wt__llm_q
     for (int k = 0; k < a->m.n_parts; k++) {
         const wt__linear *first = of->first[k], *second = of->second[k];
         a->next[k] = wt__llm_expert_stride(llm, first->weight.data, second->weight.data);
-        a->next_scales[k] = first->both ? wt__llm_expert_stride(llm, first->both, second->both)
-                                        : wt__llm_expert_stride(llm, first->scales, second->scales);
+        a->next_scales[k] = wt__llm_expert_stride(llm, wt__llm_scales_read(first), wt__llm_scales_read(second));
         a->next_rows[k] = (int)(a->next[k] / a->row_bytes);
         a->next_scale_rows[k] = of_scales ? (int)(a->next_scales[k] / of_scales) : 0;
         whole &= a->next[k] % a->row_bytes == 0 && (!of_scales || a->next_scales[k] % of_scales == 0);
@@ -235,6 +235,7 @@ static wt_llm_quant_args args_for(const wt__linear *w, wt__llm_quant kind, shape
                            .scale_rows = w->scale_rows ? w->scale_rows : 1,
                            .scale_words = kind.scale == WT_MM_F16 ? across / 2 : across};
     if (kind.weight == WT_MM_E4M3 && kind.group) a.scale_words = (columns + kind.group - 1) / kind.group;
+    if (w->both || w->padded) a.scale_words = wt__quant_words(w);
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
     a.team = s.team;

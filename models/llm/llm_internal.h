@@ -23,7 +23,9 @@ typedef struct wt__linear {
     int scale_columns;    ///< columns that share one: all, or those of a block or group, at most all
     bool nibbles;         ///< two elements a byte of U8, the first in the low bits; the shape counts elements
     bool half_scales;     ///< of a GPU's copy: `scales` are F16
-    const uint32_t *both; ///< of a GPU's copy, of nibbles: scales as F16 and zeros above, where that is exact
+    // Of a GPU's copy, in rows of wt__quant_words:
+    const uint32_t *both; ///< of nibbles: scales as F16 and zeros above, where that is exact
+    const float *padded;  ///< of blocks: the scales; NULL = `scales` lie so
 } wt__linear;
 
 typedef struct wt__norm {

@@ -21,7 +21,7 @@ bool wt__gpu_by_vector(const wt_llm_session *s, const wt__linear *w, int n)
 
 wt_llm_part wt__gpu_vector_part(const wt__linear *w, float *out)
 {
-    return (wt_llm_part){w->weight.data, w->bias, out, (int)w->weight.shape[0], w->both ? (void *)w->both : w->scales};
+    return (wt_llm_part){w->weight.data, w->bias, out, (int)w->weight.shape[0], wt__llm_scales_read(w)};
 }
 
 wt_dtype wt__gpu_input_type(const wt_llm_session *s, const wt__linear *w, int n)

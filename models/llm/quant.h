@@ -21,6 +21,12 @@ void *wt__llm_take(wt_llm *llm, size_t bytes);
 bool wt__quant_plan(const wt__linear *from, wt_llm_quantization kind, wt__linear *plan);
 /// Scales of n_rows rows.
 int64_t wt__quant_scales(const wt__linear *quantised, int64_t n_rows);
+/// Words of a row of them, or of a row of blocks, where boxes read them (llm_quant.cu): whole 16 bytes.
+static inline int wt__quant_words(const wt__linear *quantised)
+{
+    const int columns = (int)quantised->weight.shape[1], of = quantised->scale_columns;
+    return ((columns + of - 1) / of + 3) & ~3;
+}
 static inline wt_llm_quantization wt__quant_of_head(wt_llm_quantization kind)
 {
     return kind == WT_LLM_INT4 ? WT_LLM_INT8 : kind;

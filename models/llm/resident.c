@@ -86,6 +86,20 @@ static void add_made(wt__loader *l, const void **address, size_t bytes)
     add_to(l, &l->made, (wt__piece){.bytes = bytes, .address = address});
 }
 
+/// Scales of blocks, or words of scales and zeros, in rows of whole 16 bytes.
+static size_t padded_bytes(const wt__linear *w)
+{
+    const int64_t rows = (w->weight.shape[0] + w->scale_rows - 1) / w->scale_rows;
+    return 4 * (size_t)(rows * wt__quant_words(w));
+}
+
+/// Are its scales those of blocks, and their rows no whole 16 bytes?
+static bool needs_padding(const wt__linear *w)
+{
+    return w->weight.dtype == WT_DTYPE_F8_E4M3 && w->scale_columns && w->scale_columns < w->weight.shape[1] &&
+           wt__quant_scales(w, 1) < wt__quant_words(w);
+}
+
 /// A quantised matrix: its rows go in strips, of whole blocks.
 static void add_quantised(wt__loader *l, const wt__linear *from, wt__linear *w)
 {
@@ -96,9 +110,10 @@ static void add_quantised(wt__loader *l, const wt__linear *from, wt__linear *w)
     const int64_t fit = (int64_t)(STRIP / row), n_rows = fit < WT_WEIGHT_SIDE ? WT_WEIGHT_SIDE : fit & -WT_WEIGHT_SIDE;
     add_made(l, &w->weight.data, w->nibbles ? n / 2 : n);
     add_made(l, (const void **)&w->scales, sizeof *w->scales * n_scales);
+    if (needs_padding(w)) add_made(l, (const void **)&w->padded, padded_bytes(w));
     if (w->nibbles) {
         add_made(l, (const void **)&w->zeros, n_scales);
-        add_made(l, (const void **)&w->both, sizeof *w->both * n_scales);
+        add_made(l, (const void **)&w->both, padded_bytes(w));
     }
     for (int64_t r = 0; r < rows; r += n_rows) {
         const int64_t left = rows - r, own = left < n_rows ? left : n_rows;
@@ -137,6 +152,7 @@ static void add_matrix(wt__loader *l, wt_llm_quantization kind, const wt__linear
     const int64_t n = wt__quant_scales(w, w->weight.shape[0]);
     add_vector(l, &w->scales, n);
     add_bytes(l, (const void **)&w->zeros, (size_t)n);
+    if (needs_padding(from)) add_formed(l, from, wt__llm_padded_scales, padded_bytes(from), (const void **)&w->padded);
 }
 
 /// Does a matrix that stays as it is get words of its scales and zeros?
@@ -148,8 +164,7 @@ static bool has_words(const wt__linear *from)
 
 static void add_words(wt__loader *l, const wt__linear *from, wt__linear *w)
 {
-    const size_t n = (size_t)wt__quant_scales(from, from->weight.shape[0]);
-    add_formed(l, from, wt__llm_scales_and_zeros, 4 * n, (const void **)&w->both);
+    add_formed(l, from, wt__llm_scales_and_zeros, padded_bytes(from), (const void **)&w->both);
 }
 
 static void add_linear(wt__loader *l, wt_llm_quantization kind, const wt__linear *from, wt__linear *w)
@@ -158,11 +173,32 @@ static void add_linear(wt__loader *l, wt_llm_quantization kind, const wt__linear
     if (has_words(from)) add_words(l, from, w);
 }
 
+/// What was added for each of n experts from piece `first` on, at `begin`: all their weights, then all their scales
+/// and so on, so that an expert's are whole rows from another's, as boxes want it.
+static void stand_together(wt__loader *l, wt__pieces *list, int first, size_t begin, int n)
+{
+    const int all = list->n - first, each = all / n;
+    if (l->status || each < 2 || all % n) return;
+    wt__piece *old = malloc(sizeof *old * (size_t)all);
+    if (!old) {
+        l->status = wt_fail(WT_ERR_NO_MEMORY, "llm: a list of %d tensors", all);
+        return;
+    }
+    memcpy(old, list->at + first, sizeof *old * (size_t)all);
+    list->n = first;
+    list->size = begin;
+    for (int k = 0; k < each; k++)
+        for (int e = 0; e < n; e++) add_to(l, list, old[e * each + k]);
+    free(old);
+}
+
 /// Equal matrices of all experts lie one after the other, equally far apart: all have words, or none.
 static void add_experts(wt__loader *l, const wt__expert *from, wt__expert *experts)
 {
     const int n = l->resident->llm.config.n_experts;
     for (int role = 0; role < 3; role++) {
+        const int first[] = {l->plain.n, l->made.n};
+        const size_t begin[] = {l->plain.size, l->made.size};
         bool words = true;
         for (int e = 0; e < n && words; e++) {
             const wt__linear *const all[] = {&from[e].gate, &from[e].up, &from[e].down};
@@ -174,6 +210,8 @@ static void add_experts(wt__loader *l, const wt__expert *from, wt__expert *exper
             add_matrix(l, l->kind, all[role], to[role]);
             if (words) add_words(l, all[role], to[role]);
         }
+        stand_together(l, &l->plain, first[0], begin[0], n);
+        stand_together(l, &l->made, first[1], begin[1], n);
     }
 }
 

@@ -35,12 +35,35 @@ bool wt__llm_are_halves(const float *x, int64_t n)
     return true;
 }
 
+static uint32_t scale_and_zero(const wt__linear *l, size_t k)
+{
+    return wt_weight_half(l->scales[k]) | (uint32_t)(l->zeros ? l->zeros[k] : 8) << 16;
+}
+
+static uint32_t scale(const wt__linear *l, size_t k) { return (uint32_t)wt_bits(l->scales[k]); }
+
+static void pad(const wt__linear *l, uint32_t (*word_of)(const wt__linear *, size_t), size_t begin, size_t end,
+                unsigned char *to)
+{
+    const size_t words = (size_t)wt__quant_words(l), across = (size_t)wt__quant_scales(l, 1);
+    size_t row = begin / 4 / words, column = begin / 4 % words;
+    for (size_t k = begin; k < end; k += 4) {
+        const uint32_t word = column < across ? word_of(l, row * across + column) : 0;
+        memcpy(to + k - begin, &word, sizeof word);
+        if (++column < words) continue;
+        column = 0;
+        row++;
+    }
+}
+
 void wt__llm_scales_and_zeros(const wt__linear *l, size_t begin, size_t end, unsigned char *to)
 {
-    for (size_t k = begin / 4; k < end / 4; k++) {
-        const uint32_t zero = l->zeros ? l->zeros[k] : 8, word = wt_weight_half(l->scales[k]) | zero << 16;
-        memcpy(to + 4 * k - begin, &word, sizeof word);
-    }
+    pad(l, scale_and_zero, begin, end, to);
+}
+
+void wt__llm_padded_scales(const wt__linear *l, size_t begin, size_t end, unsigned char *to)
+{
+    pad(l, scale, begin, end, to);
 }
 
 /// 16 six-bit numbers of 256, with scale j: two halves of four parts of 32; as wt_mm_repack_16.

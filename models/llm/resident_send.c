@@ -140,6 +140,7 @@ static wt_status quantise_strip(sender *s, int k, uintptr_t address)
     const wt__piece *p = &s->loader->strips.at[k];
     const wt__linear *m = p->matrix;
     const int64_t columns = m->weight.shape[1], before = p->row * columns, skipped = wt__quant_scales(m, p->row);
+    const int64_t padded = p->row / m->scale_rows * wt__quant_words(m);
     wt_weight_args a = {.in = (const void *)address,
                         .q = (unsigned char *)(uintptr_t)m->weight.data + before / (m->nibbles ? 2 : 1),
                         .scales = (float *)(uintptr_t)m->scales + skipped,
@@ -147,17 +148,19 @@ static wt_status quantise_strip(sender *s, int k, uintptr_t address)
                         .rows = (int)p->n_rows,
                         .columns = (int)columns,
                         .group = m->scale_columns,
-                        .across = (int)((columns + m->scale_columns - 1) / m->scale_columns)};
+                        .across = (int)((columns + m->scale_columns - 1) / m->scale_columns),
+                        .words = wt__quant_words(m)};
     int x = a.rows, y = 1, kind = WT_LLM_INT8;
     if (m->nibbles) {
         a.zeros = (unsigned char *)(uintptr_t)m->zeros + skipped;
-        a.both = (unsigned *)(uintptr_t)m->both + skipped;
+        a.both = (unsigned *)(uintptr_t)m->both + padded;
         a.odd = (int *)wt_buffer_address(s->odd) + k;
         x = (int)((p->n_rows * a.across + WARPS - 1) / WARPS);
         kind = WT_LLM_INT4;
     } else if (m->weight.dtype == WT_DTYPE_F8_E4M3) {
         x = a.across;
         y = (a.rows + WT_WEIGHT_SIDE - 1) / WT_WEIGHT_SIDE;
+        if (m->padded) a.padded = (float *)(uintptr_t)m->padded + padded;
         kind = WT_LLM_FP8;
     }
     const wt_launch launch = {.grid = {x, y}, .block = {THREADS}};
