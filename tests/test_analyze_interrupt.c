@@ -22,6 +22,12 @@ enum { N_NOT_WORKERS = 2 }; // threads of a program: TSan has one of its own
 enum { N_NOT_WORKERS = 1 };
 #endif
 
+#ifdef WT_SANITIZED
+static const double late_s = 10; // a sanitizer's ends take longer
+#else
+static const double late_s = 1.5; // 0.6 on a quiet machine
+#endif
+
 static double now_s(void)
 {
     struct timespec t;
@@ -67,7 +73,7 @@ static double end_busy(void **state, const char *feature, int number)
     const double begin_s = now_s();
     assert_int_equal(kill(pid, number), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    const double late_s = now_s() - begin_s;
+    const double took_s = now_s() - begin_s;
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 128 + number);
     FILE *file = fopen(told, "r");
@@ -76,7 +82,7 @@ static double end_busy(void **state, const char *feature, int number)
     assert_non_null(strstr(text, "\"not_done\": 1"));
     assert_non_null(strstr(text, "interrupted"));
     assert_int_equal(count_entries(test_path(state, ".")), 2); // in.wav, told.txt
-    return late_s;
+    return took_s;
 }
 
 static void a_busy_op_is_left(void **state)
@@ -87,10 +93,11 @@ static void a_busy_op_is_left(void **state)
     } cases[] = {{"nmf", SIGTERM}, {"griffin_lim", SIGINT}, {"rms,nmf", SIGTERM}};
     if (access(analyze_program, X_OK)) skip();
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        double late_s = end_busy(state, cases[k].feature, cases[k].number);
-        for (int n = 0; n < 2 && late_s > 1.5; n++) // 0.6 on a quiet machine; a busy one stalls now and then
-            late_s = fmin(late_s, end_busy(state, cases[k].feature, cases[k].number));
-        if (late_s > 1.5) fail_msg("%s ended %.2f s after the signal, at the soonest of 3", cases[k].feature, late_s);
+        double soonest_s = end_busy(state, cases[k].feature, cases[k].number);
+        for (int n = 1; n < 3 && soonest_s > late_s; n++) // a busy machine stalls now and then
+            soonest_s = fmin(soonest_s, end_busy(state, cases[k].feature, cases[k].number));
+        if (soonest_s > late_s)
+            fail_msg("%s ended %.2f s after the signal, at the soonest of 3", cases[k].feature, soonest_s);
     }
 }
 
