@@ -180,6 +180,7 @@ void wt__chat_enter(wt__chat_render *r);          // one level deeper
 void wt__chat_leave(wt__chat_render *r);
 
 void wt__chat_append(wt__chat_render *r, wt__chat_builder *b, const char *s, size_t n);
+void wt__chat_append_text(wt__chat_render *r, wt__chat_builder *b, const char *s); // to its end
 wt__chat_value wt__chat_string(wt__chat_render *r, const char *s, size_t n); // copied
 wt__chat_value wt__chat_built(const wt__chat_builder *b);
 wt__chat_value wt__chat_bool(bool b);
