@@ -16,7 +16,8 @@
 ///                      there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
-/// analyze_options.c    the command line;   analyze_settings.h  what it hands on to ops
+/// analyze_options.c    the command line;   analyze_choices.c  what its words mean;   analyze_settings.h  what it hands
+///                      on to ops
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c
 ///                      who takes which step
