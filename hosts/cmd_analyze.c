@@ -51,6 +51,7 @@ static void report_text(const process_run *run, double wall_s, bool quiet)
     if (quiet || run->n_items < 2) return;
     const process_totals t = process_add_up(run);
     fprintf(stderr, "%d done, %d skipped, %d failed", t.done, t.skipped, t.failed);
+    if (t.bad_length) fprintf(stderr, " (%d of them too short or too long)", t.bad_length);
     if (t.untouched) fprintf(stderr, ", %d not done", t.untouched);
     fprintf(stderr, "; %.1f s of audio in %.2f s, %.0f times real time\n", t.audio_s, wall_s,
             wall_s > 0 ? t.audio_s / wall_s : 0);
@@ -70,6 +71,7 @@ static void report_json(const analyze_arguments *a, const process_run *run, doub
     json_object_set_new(root, "done", json_integer(t.done));
     json_object_set_new(root, "skipped", json_integer(t.skipped));
     json_object_set_new(root, "failed", json_integer(t.failed));
+    json_object_set_new(root, "bad_length", json_integer(t.bad_length));
     json_object_set_new(root, "not_done", json_integer(t.untouched));
     json_object_set_new(root, "audio_s", json_real(t.audio_s));
     json_object_set_new(root, "wall_s", json_real(wall_s));

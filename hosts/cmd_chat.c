@@ -396,7 +396,8 @@ int cmd_chat(int argc, char **argv)
     status = wt_interrupt_install();
     if (!status) status = open_all(&c);
     if (!status) status = talk(&c);
-    const int code = status ? command_fail("chat", status) : wt_interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
+    const wt_status ended = wt_interrupted() ? WT_ERR_CANCELLED : WT_OK;
+    const int code = status ? command_fail("chat", status) : exit_code_of(ended);
     close_all(&c);
     return code;
 }

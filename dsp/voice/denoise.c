@@ -218,7 +218,7 @@ WT_CLONES static void turn_down(float *spectrum, const float *gain, float streng
 wt_status wt__denoise_check_noise(const float *noise, int n_frames, int least)
 {
     if (n_frames < least)
-        return wt_fail(WT_ERR_BAD_ARG, "denoise: %d frames of noise, want %d or more", n_frames, least);
+        return wt_fail(WT_ERR_LENGTH, "denoise: %d frames of noise, want %d or more", n_frames, least);
     for (int k = 0; k < n_frames; k++)
         if (!(fabsf(noise[k]) <= DENOISE_LOUDEST))
             return wt_fail(WT_ERR_BAD_ARG, "denoise: frame %d of the noise is not finite or beyond 1e9", k);
