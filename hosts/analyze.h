@@ -111,7 +111,8 @@ typedef struct analyze_whole {
     bool smoothed;
     void *voice;         ///< vad: its state, from tile to tile
     int64_t n_speech;    ///< steps of vad so far
-    float gain;          ///< of normalize
+    wt_normalize_result level; ///< what normalize does,
+    float gain;                ///< as a factor
     analyze_flow *flows[ANALYZE_FLOWS]; ///< of the first channel: all channels', from tile to tile
     int64_t begin, n;    ///< the tile's first sample, of the signal's; the signal's samples
     int64_t from, count; ///< the tile's own columns; count -1 = all from there

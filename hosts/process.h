@@ -41,7 +41,8 @@ typedef struct process_item {
     bool skipped; // --resume found it done
     atomic_bool finished;
     wt_status status;
-    char message[512];  // the error, or a warning about an input that was repaired
+    char message[512];  // the error, or a warning: about an input that was repaired, and what `note` says
+    char note[160];     // what else is to be told of it
     double audio_s;     // length of the input
     double wall_s;      // from open to commit
     int latency_frames; // compensated
