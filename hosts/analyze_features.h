@@ -134,6 +134,7 @@ wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_nor
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
 int analyze_half_slice(const analyze_options *options); ///< of nsgt: slice s begins at (s - 1) of them
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
+extern const analyze_maker analyze_slices_maker; ///< of so many slices, the variant, on a GPU
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);

@@ -9,7 +9,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <warptone/clock.h>
 
@@ -135,12 +134,6 @@ static const char *extension_of(const char *path)
     return dot && (!slash || dot > slash) && dot[1] ? dot + 1 : NULL;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 /// Of a folder's files the format is --format, else npz; of one file --format, else its extension.
 static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
@@ -148,7 +141,8 @@ static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs
         if (!strcmp(inputs[k], "-"))
             return wt_fail(WT_ERR_BAD_ARG, "- as IN is not taken, want the names of audio files");
     const bool to_stdout = strcmp(output, "-") == 0;
-    const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
+    const bool many = n_inputs > 1 || process_is_folder(inputs[0]) || process_is_folder(output) ||
+                      output[strlen(output) - 1] == '/';
     if (to_stdout && many) return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes the features of one file, not of several");
     if (to_stdout && !a->format) return wt_fail(WT_ERR_BAD_ARG, "- as OUT needs --format npy, npz, csv or json");
     if (many && !a->format) a->format = "npz";

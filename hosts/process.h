@@ -78,6 +78,7 @@ typedef struct process_paths {
 /// (nothing).
 WT_CHECKED wt_status process_list(const process_paths *paths, process_item **items, int *n_items);
 void process_list_free(process_item *items, int n_items);
+bool process_is_folder(const char *path); // false for what is not there
 
 // ---- process_job.c
 

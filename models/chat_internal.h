@@ -194,6 +194,7 @@ const wt__chat_value *wt__chat_map_get(wt__chat_render *r, const wt__chat_map *m
 wt__chat_value wt__chat_key(const char *name); // borrowed string
 
 bool wt__chat_is(wt__chat_value v, const char *text); // is it this string?
+bool wt__chat_is_number(wt__chat_value v);            // a bool is one, as in Python
 const char *wt__chat_kind_name(wt__chat_value v);
 bool wt__chat_truth(wt__chat_render *r, wt__chat_value v);
 bool wt__chat_equal(wt__chat_render *r, wt__chat_value a, wt__chat_value b);

@@ -137,7 +137,11 @@ bool wt__chat_truth(wt__chat_render *r, wt__chat_value v)
     }
 }
 
-static bool is_number(wt__chat_value v) { return v.kind == WT__BOOL || v.kind == WT__INT || v.kind == WT__FLOAT; }
+bool wt__chat_is_number(wt__chat_value v)
+{
+    return v.kind == WT__BOOL || v.kind == WT__INT || v.kind == WT__FLOAT;
+}
+
 static double number_of(wt__chat_value v) { return v.kind == WT__FLOAT ? v.f : (double)v.i; }
 
 static bool equal_maps(wt__chat_render *r, const wt__chat_map *a, const wt__chat_map *b)
@@ -151,7 +155,7 @@ static bool equal_maps(wt__chat_render *r, const wt__chat_map *a, const wt__chat
 
 bool wt__chat_equal(wt__chat_render *r, wt__chat_value a, wt__chat_value b)
 {
-    if (is_number(a) && is_number(b))
+    if (wt__chat_is_number(a) && wt__chat_is_number(b))
         return a.kind == WT__FLOAT || b.kind == WT__FLOAT ? number_of(a) == number_of(b) : a.i == b.i;
     if (a.kind != b.kind) return false;
     switch (a.kind) {
@@ -181,7 +185,7 @@ bool wt__chat_equal(wt__chat_render *r, wt__chat_value a, wt__chat_value b)
 int wt__chat_compare(wt__chat_render *r, wt__chat_value a, wt__chat_value b)
 {
     wt__chat_step(r, 1);
-    if (is_number(a) && is_number(b)) {
+    if (wt__chat_is_number(a) && wt__chat_is_number(b)) {
         if (a.kind != WT__FLOAT && b.kind != WT__FLOAT) return (a.i > b.i) - (a.i < b.i);
         return (number_of(a) > number_of(b)) - (number_of(a) < number_of(b));
     }
