@@ -262,19 +262,20 @@ static int most_skinny(const wt__mm_site *site, const wt_mm_args *a)
 
 static bool is_f32(const wt_mm_args *a) { return a->x_type == WT_MM_F32 && a->w_type == WT_MM_F32; }
 
-/// Both factors of one type, as they lie, on compute capability 9.0.
+/// Both factors of one type, as they lie, on compute capability 9.0; of F32 where tf32 is asked for.
 bool wt__mm_plan_wgmma(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
 {
     const wt_device_info *info = wt_device_get_info(site->config.device);
     const int scales = wgmma_scales(a), pair = a->gated ? 2 : 1;
+    const bool tf32 = site->config.tf32 && is_f32(a) && is_aligned(a);
     if (site->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
-    if (a->w_type != a->x_type || !tensor_vector(site, a) || scales < 0 || a->experts) return false;
+    if (a->w_type != a->x_type || (!tf32 && !tensor_vector(site, a)) || scales < 0 || a->experts) return false;
     const bool few = wt__mm_wgmma_is_few(&site->config, a);
     if (!few && rows_of_expert(a) <= most_skinny(site, a)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&site->config, site->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
-    const option options[] = {{"X", a->x_type},
+    const option options[] = {{"X", tf32 ? WT_MM_TF32 : a->x_type},
                               {"SCALES", scales},
                               {"S", a->scale_type},
                               {"PAIR", pair},
