@@ -217,10 +217,10 @@ typedef struct wt_llm_quant_args {
     // with the rows of all; parts' out is [n_used][rows].
     wt_llm_choose_args choose; ///< a block is one's; what needs no vectors tells the choice
     int have_vectors;         ///< x is [n_used][columns], and the routes were there before the launch; else one's
-    int next_rows[3];         ///< rows of a map from an expert to the next one, of each part
-    int next_scale_rows[3];   ///< likewise of scales of groups
-    long long next[3];        ///< and bytes, of weights
-    long long next_scales[3]; ///< and of scales
+    int next_rows[2];         ///< rows of a map from an expert to the next one, of each part
+    int next_scale_rows[2];   ///< likewise of scales of groups
+    long long next[2];        ///< and bytes, of weights
+    long long next_scales[2]; ///< and of scales
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
