@@ -228,6 +228,13 @@ static wt_status add_delta(const analyze_batch *b, analyze_result *parts, int or
     return status;
 }
 
+wt_status analyze_gpu_mfcc_to_mel(const analyze_batch *b, analyze_result *parts)
+{
+    wt_status status = analyze_gpu_mfcc(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = analyze_bands_of_mfcc(&b->signal, &parts[k]);
+    return status;
+}
+
 wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 1); }
 
 wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 2); }
