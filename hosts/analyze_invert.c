@@ -312,26 +312,6 @@ static wt_status make_inverse(const analyze_batch *b, int variant, void **plan)
 
 static void destroy_inverse(void *plan) { wt_mel_inverse_destroy(plan); }
 
-/// From [n_signals][bins][frames] to [n_signals][frames][bins], in place, by the calling thread.
-static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
-{
-    const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
-    const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
-    const void *data;
-    size_t mapped;
-    void *memory;
-    wt_status status = analyze_take(b->signal.maps, bytes, "mel_to_audio", &memory, &mapped);
-    if (status) return status;
-    float *x = memory;
-    status = analyze_fetch(b, magnitudes, bytes, &data);
-    for (int64_t k = 0; k < b->n_signals && !status; k++)
-        analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
-    if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
-    if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    analyze_let_go(memory, mapped);
-    return status;
-}
-
 typedef wt_status bands_there(const analyze_batch *b, wt_buffer **bands);
 
 static wt_status bands_of_signals(const analyze_batch *b, wt_buffer **bands)
@@ -399,7 +379,8 @@ static wt_status give_signals_of_mel(const analyze_batch *b, bands_there *find, 
 {
     wt_buffer *magnitudes;
     wt_status status = rows_on_gpu(b, find, &magnitudes);
-    if (!status) status = turn_on_host(b, magnitudes);
+    if (!status)
+        status = analyze_turn_on_host(b, like->name, magnitudes, bins_of(b), frames_of(b), NULL, magnitudes);
     return status ? status : give_signals(b, magnitudes, like, parts);
 }
 
