@@ -31,7 +31,7 @@ analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, ana
     analyze_precise_mel, analyze_frames_of_magnitudes, analyze_frames_of_powers, analyze_power, analyze_phase,
     analyze_spectrogram_db, analyze_bins_db, analyze_fft, analyze_autocorrelation;
 analyze_of_row analyze_whisper_of, analyze_tuning_known;
-analyze_reach analyze_delta_reach;
+analyze_reach analyze_delta_reach, analyze_cqt_reach, analyze_vqt_reach, analyze_folded_reach, analyze_cens_reach;
 analyze_there analyze_gpu_power, analyze_gpu_phase, analyze_gpu_spectrogram_db, analyze_gpu_bins_db, analyze_gpu_fft,
     analyze_gpu_autocorrelation, analyze_gpu_stft, analyze_gpu_spectrogram, analyze_gpu_frames_of_magnitudes,
     analyze_gpu_frames_of_powers, analyze_gpu_mel, analyze_gpu_bands, analyze_gpu_precise_mel, analyze_gpu_logmel,
@@ -122,6 +122,8 @@ wt_status analyze_delta_of_mfcc(const analyze_options *options, analyze_result *
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
 wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 wt_cqt_config analyze_vqt_config(const analyze_signal *s);
+/// Where a tile lies, and, `own`, its own frames alone; NULL = a whole signal.
+wt_cqt_tile analyze_cqt_tile(const analyze_whole *whole, bool own);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 /// `cens`: of which there is no threshold.
