@@ -30,7 +30,7 @@ typedef struct wt_cqt_octave_args {
     const int *begin;      ///< [n_rows + 1]
     const int *bin;
     long long n, n_frames;
-    long long first_frame, end_frame; ///< of those made; wide ones are all made
+    int first_frame, end_frame; ///< of those made; wide ones are all made
     int hop, first, n_rows, n_bins, magnitude;
 } wt_cqt_octave_args;
 
