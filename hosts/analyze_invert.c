@@ -338,13 +338,26 @@ static wt_status send_bands(const analyze_batch *b, const analyze_result *parts,
     return status;
 }
 
-/// The coefficients come from there, and the bands that the calling thread finds for them go back.
+/// In place of the last array, mel bands' powers, those that have its coefficients.
+static wt_status keep_mfcc(const analyze_signal *s, analyze_result *r)
+{
+    const wt_db_config db = analyze_db_config(s->options, false);
+    const analyze_array *mel = &r->arrays[r->n_arrays - 1];
+    wt_status status = wt_db_from_power(&db, mel->data, analyze_count(mel), mel->data);
+    if (!status) analyze_limit(s->options, r, NULL);
+    if (!status) status = analyze_mfcc_of_bands(s, r);
+    return status ? status : analyze_bands_of_mfcc(s, r);
+}
+
+/// The powers come from there, the rest is done as on the CPU, and goes back: the inversion makes some 1e-5 of the
+/// signal's peak of a coefficient's last digit.
 static wt_status bands_of_mfcc(const analyze_batch *b, wt_buffer **bands)
 {
     analyze_result *parts = calloc((size_t)b->n_used, sizeof *parts);
     if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "mfcc_to_audio: %d signals", b->n_used);
     for (int k = 0; k < b->n_used; k++) parts[k].maps = b->signal.maps;
-    wt_status status = analyze_gpu_mfcc_to_mel(b, parts);
+    wt_status status = analyze_gpu_precise_mel(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = keep_mfcc(&b->signal, &parts[k]);
     if (!status) status = send_bands(b, parts, bands);
     for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
     free(parts);

@@ -146,6 +146,9 @@ static void columns_that_need_more_have_the_same_bytes(void **state)
 {
     assert_tiled(state, "-f pcen,chroma,contrast,onset_strength,tempogram,hpss,mel", "whole.npz");
     assert_tiled(state, "-f mfcc,mfcc_delta,mfcc_delta2,mfcc_to_mel --lifter 22", "whole.npz");
+    assert_tiled(state, "-f spectrogram_db,logmel,mfcc,mfcc_to_mel --ref max", "whole.npz");
+    assert_tiled(state, "-f reassigned", "whole.npz");
+    assert_tiled(state, "-f reassigned --channels --no-clip --fill-nan --no-center --n-fft 1000 --hop 333", "whole.npz");
     assert_tiled(state, "-f pcen,contrast,onset_strength --channels --fmin 100 --htk", "whole.npz");
 }
 

@@ -84,6 +84,29 @@ static void silence_and_what_is_not_a_number_leave_no_trace(void **state)
     wt_chain_destroy(chain);
 }
 
+/// Levels after every 4096 frames, to the bit, whatever the blocks: the sound passes unchanged and shows nothing.
+static void blocks_change_no_reading(void **state)
+{
+    (void)state;
+    enum { STOP = 4096, STOPS = 5 };
+    static const int sizes[] = {STOP, 1, 31, 64, 253, 256, 1000};
+    static float want[STOPS][ALL];
+    const wt_setting settings[] = {{"hop", NULL, 100}};
+    float *noise = noise_signal(STOPS * STOP, 8);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        wt_chain *chain = node_chain("cqt", settings, 1, 1, RATE);
+        for (int stop = 0; stop < STOPS; stop++) {
+            float got[ALL];
+            process_blocks(chain, noise + stop * STOP, y, STOP, sizes[k], STOP);
+            assert_int_equal(wt_chain_readings(chain, 0, k ? got : want[stop], ALL), ALL);
+            if (k && memcmp(got, want[stop], sizeof got)) fail_msg("blocks of %d frames show other levels", sizes[k]);
+        }
+        wt_chain_destroy(chain);
+    }
+    for (int r = 0; r < ALL; r++) assert_true(want[0][r] != want[1][r]);
+    free(noise);
+}
+
 static const wt_setting busy[] = {{"a4_hz", NULL, 432}, {"hop", NULL, 100}};
 
 static void blocks_change_no_bit_and_processing_is_real_time(void **state)
@@ -114,6 +137,7 @@ int main(void)
         cmocka_unit_test(a_sine_shows_as_its_note),
         cmocka_unit_test(a_pitch_class_is_the_sum_of_its_notes),
         cmocka_unit_test(silence_and_what_is_not_a_number_leave_no_trace),
+        cmocka_unit_test(blocks_change_no_reading),
         cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
         cmocka_unit_test(cuda_agrees),
         cmocka_unit_test(refusals_name_what_was_met_and_wanted),
