@@ -102,7 +102,7 @@ wt_status analyze_normalize(const analyze_batch *b, analyze_result *parts)
 struct analyze_level {
     wt_normalize_config config;
     wt_loudness *loudness; // NULL = by facts
-    normalize_facts facts;
+    normalize_facts *facts; // [channels]
 };
 
 wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_level **level)
@@ -112,6 +112,8 @@ wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_le
     if (!l) return wt_fail(WT_ERR_NO_MEMORY, "normalize: level");
     l->config = config_of(s, channels, 1);
     l->config.n_frames = 1;
+    l->facts = calloc((size_t)channels, sizeof *l->facts);
+    if (!l->facts) return wt_fail(WT_ERR_NO_MEMORY, "normalize: level of %d channels", channels);
     wt_status status = wt_normalize_create(NULL, &l->config, &checked); // that nothing is out of range
     if (!status) wt_normalize_destroy(checked);
     if (status || l->config.kind != WT_NORMALIZE_LOUDNESS) return status;
@@ -126,6 +128,7 @@ void analyze_level_destroy(analyze_level *level)
 {
     if (!level) return;
     wt_loudness_destroy(level->loudness);
+    free(level->facts);
     free(level);
 }
 
@@ -133,7 +136,7 @@ void analyze_level_add(analyze_level *l, const float *const *rows, int channels,
 {
     if (l->loudness) wt_loudness_process(l->loudness, rows, n);
     for (int c = 0; c < channels && !l->loudness; c++)
-        for (int t = 0; t < n; t++) normalize_count(&l->facts, rows[c][t]);
+        for (int t = 0; t < n; t++) normalize_count(&l->facts[c], rows[c][t]);
 }
 
 _Static_assert(sizeof(loudness_values) == sizeof(wt_loudness_values), "the kernel's values are the header's");
@@ -147,7 +150,9 @@ float analyze_level_gain(const analyze_level *l)
         .ceiling_db = by_peak ? INFINITY : l->config.ceiling_db,
         .by_peak = by_peak};
     wt_loudness_values values;
-    if (!l->loudness) return normalize_by_facts(&args, &l->facts);
+    normalize_facts facts = {0};
+    for (int c = 0; c < l->config.channels; c++) normalize_add(&facts, &l->facts[c]);
+    if (!l->loudness) return normalize_by_facts(&args, &facts);
     wt_loudness_query(l->loudness, &values);
     return normalize_by_loudness(&args, (const loudness_values *)&values);
 }

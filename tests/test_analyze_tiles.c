@@ -210,8 +210,7 @@ static void effects_have_the_same_bytes(void **state)
     assert_tiled(state, "-f rms_delta,tempogram_delta,logmel_delta2,plp_delta", "whole.npz");
 }
 
-/// The level is measured on a walk before. By RMS its sums, in double, have another order, which the gain, in float, does
-/// not show here.
+/// The level is measured on a walk before, by RMS each channel by itself, as of the whole.
 static void levels_are_those_of_the_whole_signal(void **state)
 {
     assert_tiled(state, "-f normalize,rms --channels", "whole.npz");
