@@ -71,7 +71,8 @@ double wt_cqt_length_samples(const wt_cqt *cqt, int k);      ///< length of its 
 ///
 /// Returns WT_ERR_BAD_ARG when n is below 1.
 /// Source: librosa 0.11.0 core/constantq.py, vqt(), pseudo_cqt(), hybrid_cqt(); the 2:1 filter is soxr's HQ
-/// (dsp/filter/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak.  [rt, running]
+/// (dsp/filter/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak; 1e-4 in rows whose filter has two bins alike
+/// at the edge of `sparsity` (docs/tonal.md).  [rt, running]
 WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out);
 
 /// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend channels are spread over the
