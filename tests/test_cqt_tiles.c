@@ -54,11 +54,12 @@ static void transform(const place *p, int64_t begin, int64_t n, const wt_cqt_til
     free(x);
 }
 
-/// `own` frames from `first` on, with no more samples beside them than they reach; others are left alone.
+/// `own` frames from `first` on, with no more samples beside them than they reach. The CPU makes no others; a GPU may.
 static void check_tile(const place *p, int hop, const float *want, int64_t first, int64_t own)
 {
     const int64_t reach = wt_cqt_reach(p->cqt), n_frames = wt_cqt_frames(p->cqt, p->n);
-    const int64_t beside = (reach + GROUP * hop - 1) / (GROUP * hop) * GROUP, from = first < beside ? 0 : first - beside;
+    const int64_t beside = (reach + GROUP * hop - 1) / (GROUP * hop) * GROUP;
+    const int64_t from = first < beside ? 0 : first - beside;
     const bool last = first + own >= n_frames || (first + own - 1) * hop + reach >= p->n;
     const int64_t begin = from * hop, end = last ? p->n : (first + own - 1) * hop + reach;
     const int64_t frames = wt_cqt_frames(p->cqt, end - begin), count = first + own > n_frames ? n_frames - first : own;
@@ -73,7 +74,7 @@ static void check_tile(const place *p, int hop, const float *want, int64_t first
             if (mine && memcmp(row, want + (size_t)(c * n_frames + from + t) * p->frame, p->frame * sizeof *row))
                 fail_msg("%d bins, frame %lld of a tile of %lld from %lld: other bits than of the whole",
                          wt_cqt_bins(p->cqt), (long long)(from + t), (long long)own, (long long)first);
-            for (size_t k = 0; k < p->frame && !mine; k++) assert_true(row[k] == UNTOUCHED);
+            for (size_t k = 0; k < p->frame && !mine && !p->device; k++) assert_true(row[k] == UNTOUCHED);
         }
     free(got);
 }

@@ -87,7 +87,7 @@ WT_CHECKED wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buf
 /// of the frames that are wanted, or as many as there are to the whole's ends.
 typedef struct wt_cqt_tile {
     int64_t begin; ///< sample of the whole that is the tile's first, a multiple of 16 hops
-    int64_t first; ///< frame, a multiple of 16, from which on they are wanted; others are left in `out` as they are
+    int64_t first; ///< frame, a multiple of 16, from which on they are wanted; what `out` has of others is not said
     int64_t count; ///< 0 = all that there are
 } wt_cqt_tile;
 
