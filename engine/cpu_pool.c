@@ -111,7 +111,8 @@ static void *worker(void *user)
 void wt__pool_place_thread(const wt__pool *pool)
 {
     sched_setaffinity(0, sizeof pool->placement.cpus, &pool->placement.cpus);
-    if (pool->placement.nice) setpriority(PRIO_PROCESS, 0, pool->placement.nice); // on Linux 0 is the calling thread
+    const int nice = pool->placement.nice; // on Linux 0 is the calling thread; to be nice is no way up for who is nicer
+    if (nice < 0 || (nice && getpriority(PRIO_PROCESS, 0) < nice)) setpriority(PRIO_PROCESS, 0, nice);
 }
 
 void wt__mutex_init_brief(pthread_mutex_t *mutex)

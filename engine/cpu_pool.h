@@ -11,7 +11,7 @@ typedef struct wt__pool wt__pool;
 /// Where a pool's threads stand.
 typedef struct wt__placement {
     cpu_set_t cpus; ///< they may use
-    int nice;       ///< -20 .. 19; 0, and where the system does not permit it: they keep what they have
+    int nice;       ///< -20 .. 19; 0, where the system does not permit it, and above 0 those who are nicer: as they are
 } wt__placement;
 
 /// `n_workers` threads beside the callers, 0 or more; `placement` is copied.

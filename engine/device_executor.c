@@ -85,14 +85,17 @@ static wt_status queue_work(const lane *l)
 }
 
 /// The slice that is next, on the side that is set. Only a lost device is told by the status: other errors of queueing
-/// end the task after what was queued has run.
+/// end the task after what was queued has run, as must one whose end nothing would tell.
 static wt_status launch_slice(lane *l)
 {
     const side *to = &l->sides[l->at];
     wt_status status = wt_event_record(to->begin, to->stream);
     if (status) return status;
     l->status = queue_work(l);
-    return l->status == WT_ERR_DEVICE_LOST ? l->status : wt_event_record(to->end, to->stream);
+    status = l->status == WT_ERR_DEVICE_LOST ? l->status : wt_event_record(to->end, to->stream);
+    if (!status || status == WT_ERR_DEVICE_LOST) return status;
+    wt_status ended = wt_stream_synchronize(to->stream);
+    return ended == WT_ERR_DEVICE_LOST ? ended : status;
 }
 
 static bool can_fall_back(const wt_device_executor *e, const lane *l)

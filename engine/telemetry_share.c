@@ -27,6 +27,14 @@ static void name_of(int64_t pid, char name[NAME_BYTES])
 
 // ---- writing
 
+/// With its memory: a file that only has its length ends the process by a signal when the shared memory is full.
+static bool reserve(int file, off_t bytes)
+{
+    do errno = posix_fallocate(file, 0, bytes);
+    while (errno == EINTR);
+    return !errno;
+}
+
 /// A new file that this process holds a lock on; a file of its number that nobody holds is left from a dead process.
 static wt_status make_file(const char *name, int *file)
 {
@@ -36,7 +44,7 @@ static wt_status make_file(const char *name, int *file)
     if (held) return wt_fail(WT_ERR_STATE, "telemetry: another one of this process is published already");
     if (old >= 0) shm_unlink(name);
     *file = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (*file >= 0 && !flock(*file, LOCK_EX | LOCK_NB) && !ftruncate(*file, sizeof(wt__segment))) return WT_OK;
+    if (*file >= 0 && !flock(*file, LOCK_EX | LOCK_NB) && reserve(*file, sizeof(wt__segment))) return WT_OK;
     return wt_fail(WT_ERR_FILE, "telemetry: shared memory %s: %s", name, strerror(errno));
 }
 

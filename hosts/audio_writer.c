@@ -8,6 +8,7 @@
 #include "interrupt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <sndfile.h>
@@ -26,6 +27,7 @@ struct wt_audio_writer {
     wt__atomic_file output; // unused for standard output
     SNDFILE *file;          // NULL for raw PCM
     int fd;                 // the output's, or standard output
+    size_t most_bytes;      // of one write to standard output
     int64_t offset;         // libsndfile's position in the file
     int write_error;        // errno of the first write that failed, 0 = none
     bool sync, recording;
@@ -256,7 +258,9 @@ static wt_status open_output(wt_audio_writer *w, const char *path, const wt_audi
     status = take_buffers(w, path);
     if (status) return status;
     if (!strcmp(path, "-")) {
+        struct stat what;
         w->fd = STDOUT_FILENO;
+        w->most_bytes = !fstat(w->fd, &what) && S_ISREG(what.st_mode) ? SIZE_MAX : PIPE_BUF;
         return WT_OK;
     }
     status = wt__atomic_file_open(path, &w->output);
@@ -342,7 +346,9 @@ static wt_status write_raw(wt_audio_writer *w, size_t count)
     const void *words = w->bits ? (const void *)w->integers : w->block;
     wt__raw_from_int((int)bytes, words, w->raw, count);
     for (size_t done = 0; done < size;) {
+        size_t n = size - done;
         if (w->fd == STDOUT_FILENO) { // a reader that stops reading must not make us deaf to signals
+            if (n > w->most_bytes) n = w->most_bytes; // as much room as a pipe has when poll calls it ready
             if (wt_interrupted()) {
                 w->write_error = EINTR;
                 return wt_fail(WT_ERR_CANCELLED, "%s: interrupted", w->path);
@@ -350,7 +356,7 @@ static wt_status write_raw(wt_audio_writer *w, size_t count)
             struct pollfd ready = {.fd = w->fd, .events = POLLOUT};
             if (poll(&ready, 1, 200) == 0) continue;
         }
-        ssize_t put = write(w->fd, w->raw + done, size - done);
+        ssize_t put = write(w->fd, w->raw + done, n);
         if (put < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (put < 0) {
             w->write_error = errno;

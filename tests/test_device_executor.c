@@ -245,11 +245,12 @@ static int add_paced(executor_rig *r, wt_layout *layout, int k, double share, wt
 
 static void priorities_pacing_and_slices_stand_in_for_own_sms(void **state)
 {
+    wt_device *device = wide_device_of(state);
     executor_rig r;
     executor_rig_start(&r, state, 0, 0);
     const wt_partition_config two[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED}, {.name = "llm"}};
     wt_layout *layout =
-        layout_of(device_of(state),
+        layout_of(device,
                   &(wt_layout_config){
                       .partitions = two, .n_partitions = 2, .isolation = WT_ISOLATION_PRIORITY, .overcommit = true});
     wt_partition_info high = info_of(wt_layout_at(layout, 0)), low = info_of(wt_layout_at(layout, 1));

@@ -1,7 +1,9 @@
 // Work on a device that fails, hangs, never ends, or loses its device: on the CPU device and on a GPU.
 #include "support/executor_check.h"
 #include "support/testing.h"
+#include "../engine/device_internal.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <warptone/clock.h>
@@ -130,6 +132,65 @@ static void endless_work_blocks_its_partition_alone(void **state)
     executor_rig_end(&r);
 }
 
+// ---- an event that the driver does not record
+
+static struct {
+    const wt__device_ops *real;
+    atomic_int n_records;
+} failing;
+
+static wt_status second_record_fails(wt_event *event, wt_stream *stream)
+{
+    if (atomic_fetch_add(&failing.n_records, 1) == 1) return wt_fail(WT_ERR_NO_MEMORY, "no event");
+    return failing.real->record(event, stream);
+}
+
+typedef struct opener {
+    const shut *gate;
+    atomic_bool opened;
+} opener;
+
+static void *open_later(void *user)
+{
+    opener *o = user;
+    nanosleep(&(struct timespec){0, 50 * MS}, NULL);
+    atomic_store(&o->opened, true);
+    atomic_store((atomic_int *)wt_buffer_host(o->gate->word), 1);
+    return NULL;
+}
+
+// The event behind the work fails: the task is over when the work is, whose memory may then go.
+static void a_task_whose_end_cannot_be_told_is_waited_for(void **state)
+{
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
+    shut gate = {.work = {.queue = queue_gate, .user = &gate}};
+    if (r.module) assert_ok(wt_module_get_kernel(r.module, "gate", &gate.kernel));
+    wt_device *device = device_of(state);
+    assert_ok(wt_buffer_create(device, WT_MEMORY_MAPPED, sizeof(int), &gate.word));
+    wt__device_ops ops = *device->ops;
+    failing.real = device->ops;
+    atomic_store(&failing.n_records, 0);
+    ops.record = second_record_fails;
+    device->ops = &ops;
+    opener o = {.gate = &gate};
+    pthread_t thread;
+    wt_task task;
+    assert_int_equal(pthread_create(&thread, NULL, open_later, &o), 0);
+    assert_ok(wt_scheduler_submit(
+        r.scheduler, &(wt_task_config){.partition = r.partition, .work = {.device = &gate.work}}, &task, NULL));
+    const wt_status status = wt_scheduler_wait(r.scheduler, task, EXECUTOR_WAIT_NS);
+    const bool opened = atomic_load(&o.opened);
+    pthread_join(thread, NULL);
+    device->ops = failing.real;
+    assert_int_equal(status, WT_ERR_NO_MEMORY);
+    assert_true(opened);
+    spinning good = spin_of(&r, 10000);
+    assert_ok(wt_scheduler_wait(r.scheduler, submit_spin(&r, &good, 0), EXECUTOR_WAIT_NS));
+    wt_buffer_destroy(gate.word);
+    executor_rig_end(&r);
+}
+
 // ---- a lost device
 
 /// A rig's executor with or without the way to the CPU, in a partition of its own.
@@ -234,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_failing_function_fails_its_task),
         cmocka_unit_test(a_launch_that_hangs_is_reported_once),
         cmocka_unit_test(endless_work_blocks_its_partition_alone),
+        cmocka_unit_test(a_task_whose_end_cannot_be_told_is_waited_for),
         cmocka_unit_test(work_goes_on_with_the_cpu_where_it_may),
         cmocka_unit_test(without_that_flag_all_fails_at_once),
     };

@@ -488,6 +488,59 @@ static void eight_threads_share_a_dispatch(void **state)
     for (int k = 0; k < 100; k++) share(device_of(state));
 }
 
+// A device that records only four of five events, whoever asks.
+static struct {
+    const wt__device_ops *real;
+    atomic_int n_records;
+} poor;
+
+static wt_status poor_record(wt_event *event, wt_stream *stream)
+{
+    if (atomic_fetch_add(&poor.n_records, 1) % 5 == 4) return wt_fail(WT_ERR_NO_MEMORY, "no event");
+    return poor.real->record(event, stream);
+}
+
+/// As submit_many, whatever is refused or fails.
+static void *submit_what_goes(void *user)
+{
+    const crowd *c = user;
+    for (int k = 0; k < 100; k++) {
+        wt_dispatch_ticket ticket;
+        const wt_dispatch_request like = {.lane = c->r->lanes[k % 2], .timed = k % 3 == 0, .priority = k % 4};
+        if (!submit_note(c->r, c->tag, like, &ticket) && k % 10 == 0)
+            (void)!wt_dispatch_wait(c->r->dispatch, ticket, -1);
+    }
+    return NULL;
+}
+
+static void share_poor(wt_device *device)
+{
+    rig r = rig_on(device, &(wt_dispatch_config){.max_queued = 1000, .history = 4096},
+                   &(wt_dispatch_stream_config){.max_in_flight = 8});
+    const wt__device_ops *real = poor.real = device->ops;
+    wt__device_ops ops = *real;
+    ops.record = poor_record;
+    device->ops = &ops;
+    pthread_t threads[8];
+    const crowd all = {&r, 0};
+    for (int k = 0; k < 8; k++) assert_int_equal(pthread_create(&threads[k], NULL, submit_what_goes, (void *)&all), 0);
+    for (int k = 0; k < 8; k++) pthread_join(threads[k], NULL);
+    assert_ok(wt_dispatch_drain(r.dispatch));
+    device->ops = real;
+    wt_dispatch_stats stats;
+    wt_dispatch_get_stats(r.dispatch, &stats);
+    assert_int_equal(stats.n_completed + stats.n_failed + stats.n_refused, 800);
+    assert_int_equal(atomic_load(log_of(&r)), stats.n_completed);
+    assert_true(stats.n_failed + stats.n_refused > 0);
+    rig_free(&r);
+}
+
+// No end is told but by an event: those that the driver does not record are made good for by later ones.
+static void a_crowd_gets_through_where_events_fail(void **state)
+{
+    for (int k = 0; k < 10; k++) share_poor(device_of(state));
+}
+
 // A device whose events are looked at: whether one goes, or is recorded again, while a thread waits for it.
 static struct {
     const wt__device_ops *real;
@@ -643,6 +696,7 @@ static void ten_thousand_of_them_leave_nothing(void **state)
         cmocka_unit_test(without_a_thread_calls_move_the_queue), cmocka_unit_test(misuse_is_told),                     \
         cmocka_unit_test(destroying_with_work_in_flight_waits_and_cancels),                                            \
         cmocka_unit_test(a_graph_is_dispatched_like_a_kernel), cmocka_unit_test(eight_threads_share_a_dispatch),       \
+        cmocka_unit_test(a_crowd_gets_through_where_events_fail),                                                      \
         cmocka_unit_test(what_a_thread_waits_for_is_neither_recorded_again_nor_destroyed)
 
 int main(void)

@@ -351,15 +351,17 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     assert_ok(wt_layout_destroy(layout));
 }
 
-typedef struct pinned {
+/// What another thread makes, which was pinned or lowered after the device was opened.
+typedef struct made {
     wt_device *device;
     wt_layout *layout;
     wt_stream *stream;
-} pinned;
+    int nice;
+} made;
 
 static void *make_on_one_processor(void *user)
 {
-    pinned *p = user;
+    made *p = user;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
@@ -372,7 +374,7 @@ static void *make_on_one_processor(void *user)
 // Of a thread that was pinned after the device was opened.
 static void layouts_and_streams_have_the_processors_of_the_device(void **state)
 {
-    pinned p = {.device = wide_device_of(state)};
+    made p = {.device = wide_device_of(state)};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, make_on_one_processor, &p), 0);
     pthread_join(thread, NULL);
@@ -400,6 +402,31 @@ static void best_effort_threads_are_nice(void **state)
     assert_int_equal(atomic_load(&v.nice), own > 10 ? own : 10); // lowering oneself is always permitted
     wt_stream_destroy(stream);
     assert_ok(wt_layout_destroy(layout));
+}
+
+static void *make_in_a_nice_thread(void *user)
+{
+    made *p = user;
+    p->nice = setpriority(PRIO_PROCESS, 0, 15) ? getpriority(PRIO_PROCESS, 0) : 15; // this thread's
+    p->layout = layout_of(p->device, &two_config);
+    p->stream = stream_of(wt_layout_find(p->layout, "llm"));
+    return NULL;
+}
+
+// Who may raise threads, as root may, would have raised these.
+static void best_effort_threads_of_a_nicer_program_stay_so(void **state)
+{
+    made p = {.device = wide_device_of(state)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_in_a_nice_thread, &p), 0);
+    pthread_join(thread, NULL);
+    static visit v;
+    memset(&v, 0, sizeof v);
+    visit_on(p.stream, &v);
+    assert_ok(wt_stream_synchronize(p.stream));
+    assert_int_equal(atomic_load(&v.nice), p.nice > 10 ? p.nice : 10);
+    wt_stream_destroy(p.stream);
+    assert_ok(wt_layout_destroy(p.layout));
 }
 
 static void work_in_flight_refuses_resize_destroy_and_idling(void **state)
@@ -605,6 +632,7 @@ int main(void)
         cmocka_unit_test(threads_stay_on_their_processors_also_after_a_resize),
         cmocka_unit_test(layouts_and_streams_have_the_processors_of_the_device),
         cmocka_unit_test(best_effort_threads_are_nice),
+        cmocka_unit_test(best_effort_threads_of_a_nicer_program_stay_so),
         cmocka_unit_test(work_in_flight_refuses_resize_destroy_and_idling),
         cmocka_unit_test(a_borrower_runs_on_idle_processors_and_leaves_within_a_step),
         cmocka_unit_test(every_failing_allocation_is_told_and_leaks_nothing),

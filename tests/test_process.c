@@ -2,8 +2,10 @@
 #include "support/testing.h"
 #include "support/audio_files.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -346,6 +348,49 @@ static void an_interrupt_leaves_no_partial_file(void **state)
     assert_int_equal(test_folder_count(state, ".stopped"), 0);
 }
 
+/// `warptone process` of half a minute into a pipe.
+static pid_t start_into_pipe(const char *input, int writer)
+{
+    const pid_t child = fork();
+    if (child) return child;
+    dup2(writer, STDOUT_FILENO);
+    execl(program, "warptone", "process", "-p", "telephone", "-q", "--backend", "cpu", input, "-", (char *)0);
+    _exit(127);
+}
+
+static void wait_until_full(int writer, pid_t child)
+{
+    struct pollfd room = {.fd = writer, .events = POLLOUT};
+    for (int status; poll(&room, 1, 0) > 0; usleep(500)) assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+}
+
+// Whoever writes then waits in a thread that no signal wakes, unless it writes no more than there is room for.
+static void a_reader_that_stopped_holds_up_no_interrupt(void **state)
+{
+    static const size_t n_read[] = {0, 1, 5000, 20000};
+    skip_without_program();
+    float *x = test_noise(2, 1500000, 0.3f);
+    char input[4096];
+    snprintf(input, sizeof input, "%s", test_path(state, "piped.wav"));
+    write_file(input, 48000, 2, x, 1500000);
+    free(x);
+    for (size_t k = 0; k < sizeof n_read / sizeof *n_read; k++) {
+        int ends[2], status;
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        const pid_t child = start_into_pipe(input, ends[1]);
+        wait_until_full(ends[1], child);
+        if (n_read[k]) assert_true(read(ends[0], out, n_read[k]) > 0);
+        wait_until_full(ends[1], child);
+        kill(child, SIGTERM);
+        pid_t ended = 0;
+        for (int ms = 0; ms < 20000 && !(ended = waitpid(child, &status, WNOHANG)); ms++) usleep(1000);
+        if (!ended) kill(child, SIGKILL);
+        close(ends[0]), close(ends[1]);
+        if (!ended) fail_msg("after %zu bytes it waits for the reader", n_read[k]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
+    }
+}
+
 static void a_picture_is_drawn(void **state)
 {
     skip_without_program();
@@ -385,6 +430,7 @@ int main(void)
         cmocka_unit_test(broken_samples_are_repaired_and_told),
         cmocka_unit_test(a_full_disk_leaves_nothing),
         cmocka_unit_test(an_interrupt_leaves_no_partial_file),
+        cmocka_unit_test(a_reader_that_stopped_holds_up_no_interrupt),
         cmocka_unit_test(a_picture_is_drawn),
     };
     setenv("WARPTONE_PRESETS", "presets", 0);

@@ -3,14 +3,17 @@
 #include "support/realtime.h"
 #include "support/testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <warptone/dispatch.h>
@@ -260,6 +263,39 @@ static void a_dead_process_leaves_nothing_to_see(void **state)
     close(ready[1]);
 }
 
+enum { NOT_ALLOWED = 77 };
+
+/// Publish where shared memory has room for one page, in a process that alone sees it so.
+static int publish_without_room(void)
+{
+    wt_telemetry *t;
+    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4096"))
+        return NOT_ALLOWED;
+    if (wt_telemetry_create(&t)) return 1;
+    if (wt_telemetry_publish(t) != WT_ERR_FILE || !strstr(wt_last_error(), strerror(ENOSPC))) return 2;
+    wt_telemetry_destroy(t);
+    return 0;
+}
+
+static void full_shared_memory_is_told_and_ends_nobody(void **state)
+{
+    (void)state;
+    int status;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        signal(SIGBUS, SIG_DFL); // the test's handler would go on with the next test, in the child
+        _exit(publish_without_room());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_ALLOWED) {
+        print_message("skipped: mounting a small /dev/shm is not permitted\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 // ---- threads
 
 typedef struct writers {
@@ -435,6 +471,7 @@ int main(void)
         cmocka_unit_test(what_is_published_can_be_read_and_goes_away),
         cmocka_unit_test(damaged_segments_are_told_from_good_ones),
         cmocka_unit_test(a_dead_process_leaves_nothing_to_see),
+        cmocka_unit_test(full_shared_memory_is_told_and_ends_nobody),
         cmocka_unit_test(threads_write_while_others_read),
         cmocka_unit_test(figures_come_from_the_scheduler),
     };

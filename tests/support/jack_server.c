@@ -16,7 +16,7 @@
 
 #ifdef WT_HAVE_JACK
 
-enum { N_NAMES = 4 };
+enum { WAIT_S = 300 }; // for the tests of another checkout
 
 static void sleep_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }
 
@@ -151,37 +151,33 @@ static void give_up(jack_server *server, const char *why)
     skip();
 }
 
-/// JACK has room for 8 servers on a machine, and gives the place of one that crashed only to its own name. So there are
-/// few names, and a lock on each: who holds it may take what a crash left behind.
+/// One server at a time on a machine, and one name, with a lock: clients that call themselves alike on two servers take
+/// each other's socket away while they connect (JACK calls it by the client's name alone), and the place of a server
+/// that crashed, of which JACK has 8, goes to its own name only.
 static void take_name(jack_server *server)
 {
     char path[128];
-    for (int k = 0; k < 600 * N_NAMES; k++) {
-        snprintf(path, sizeof path, "/tmp/wt-test-jack-%ld-%d.lock", (long)getuid(), k % N_NAMES);
-        server->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        assert_true(server->lock > 0);
-        if (!flock(server->lock, LOCK_EX | LOCK_NB)) {
-            snprintf(server->name, sizeof server->name, "wt-test-%d", k % N_NAMES);
-            log_path(server->name, path, sizeof path);
-            unlink(path); // of one that crashed
-            return;
-        }
-        close(server->lock);
-        server->lock = 0;
-        if (k % N_NAMES == N_NAMES - 1) sleep_ms(100);
+    snprintf(path, sizeof path, "/tmp/wt-test-jack-%ld.lock", (long)getuid());
+    server->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(server->lock > 0);
+    for (int k = 0; flock(server->lock, LOCK_EX | LOCK_NB); k++) {
+        if (k == WAIT_S * 10) give_up(server, "other tests hold the JACK server's name");
+        sleep_ms(100);
     }
-    give_up(server, "other tests hold all names of JACK servers");
+    snprintf(server->name, sizeof server->name, "wt-test");
+    log_path(server->name, path, sizeof path);
+    unlink(path); // of one that crashed
 }
 
 void jack_server_start(jack_server *server, int block_frames)
 {
     memset(server, 0, sizeof *server);
-    alarm(600); // a program whose server hangs ends all the same, and jackd with it
     need_jack();
     if (no_server) give_up(server, no_server);
     take_name(server);
+    alarm(600); // a program whose server hangs ends all the same, and jackd with it
     server->block_frames = block_frames;
-    if (!starts(server)) give_up(server, "jackd does not start; `jackd -n wt-test-0 -d dummy` says why");
+    if (!starts(server)) give_up(server, "jackd does not start; `jackd -n wt-test -d dummy` says why");
 }
 
 void jack_server_kill(jack_server *server)
