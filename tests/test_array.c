@@ -240,7 +240,8 @@ static void doubles_are_rounded_once(void **state)
     static const struct {
         wt_dtype type;
         double step; // behind 1
-    } rows[] = {{WT_DTYPE_F16, 0x1p-10}, {WT_DTYPE_BF16, 0x1p-7}, {WT_DTYPE_F8_E4M3, 0x1p-3}, {WT_DTYPE_F8_E5M2, 0x1p-2}};
+    } rows[] = {{WT_DTYPE_F16, 0x1p-10}, {WT_DTYPE_BF16, 0x1p-7}, {WT_DTYPE_F8_E4M3, 0x1p-3},
+                {WT_DTYPE_F8_E5M2, 0x1p-2}};
     for (int k = 0; k < 4; k++) {
         const double x[2] = {1 + rows[k].step * (0.5 + 0x1p-30), -1 - rows[k].step * (1.5 - 0x1p-30)};
         double got[2];
