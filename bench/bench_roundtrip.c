@@ -45,6 +45,7 @@
 // did until then; its own part; the ways there and back; until the answer was found, which for a missed block is when
 // the next one came at the earliest; until the call ended.
 #include "../hosts/live_processor.h"
+#include "support/chain_copies.h"
 #include "support/gpu_load.h"
 #include "support/late_blocks.h"
 #include "support/live_chains.h"
@@ -243,47 +244,7 @@ static void print_live(const bench *b, const wt_live_stats *before, const wt_liv
 
 // ---- plain copies
 
-typedef struct copies {
-    wt_chain *chain;
-    wt_stream *stream;
-    wt_buffer *pinned, *audio;
-    wt_chain_job job;
-} copies;
-
-static wt_status copies_block(void *user, const bench *b)
-{
-    copies *c = user;
-    const size_t line = sizeof(float) * (size_t)b->block;
-    float *pinned = wt_buffer_host(c->pinned);
-    for (int k = 0; k < 2; k++) memcpy(pinned + k * b->block, b->ins[k], line);
-    wt_status status = wt_stream_copy(c->stream, c->audio, 0, c->pinned, 0, 2 * line);
-    if (!status) status = wt_chain_enqueue(c->chain, c->stream, &c->job, 1);
-    if (!status) status = wt_stream_copy(c->stream, c->pinned, 0, c->audio, 0, 2 * line);
-    if (!status) status = wt_stream_synchronize(c->stream);
-    for (int k = 0; k < 2; k++) memcpy(b->outs[k], pinned + k * b->block, line);
-    return status;
-}
-
-static wt_status copies_open(const bench *b, copies *c)
-{
-    const size_t bytes = 2 * sizeof(float) * (size_t)b->block;
-    wt_status status = wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2, .device = b->device},
-                                       &bench_voice, &c->chain);
-    if (!status) status = wt_partition_stream_create(b->audio, &(wt_stream_config){.priority = 1}, &c->stream);
-    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_PINNED, bytes, &c->pinned);
-    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, bytes, &c->audio);
-    c->job = (wt_chain_job){
-        .in = c->audio, .in_stride = b->block, .out = c->audio, .out_stride = b->block, .n_frames = b->block};
-    return status;
-}
-
-static void copies_close(copies *c)
-{
-    wt_stream_destroy(c->stream);
-    wt_chain_destroy(c->chain);
-    wt_buffer_destroy(c->pinned);
-    wt_buffer_destroy(c->audio);
-}
+static wt_status copies_block(void *user, const bench *b) { return chain_copies_play(user, b->ins, b->outs, b->block); }
 
 // ---- rows
 
@@ -301,7 +262,7 @@ static void print_kept(const bench *b, load_case which, const double *rates)
 /// What plays while rows of one path and block length are measured.
 typedef struct played {
     wt_live *live; ///< NULL: the copies
-    copies copies;
+    chain_copies copies;
 } played;
 
 static wt_status measure_row(bench *b, const row *r, played *p)
@@ -476,13 +437,14 @@ static void tear_down(bench *b)
 
 static wt_status play(bench *b, const row *r, played *p)
 {
-    return r->path == COPIES ? copies_open(b, &p->copies) : live_open(b, r->path, &p->live);
+    return r->path == COPIES ? chain_copies_open(b->device, b->audio, RATE, &bench_voice, b->block, &p->copies)
+                             : live_open(b, r->path, &p->live);
 }
 
 static void end_play(played *p)
 {
     wt_live_destroy(p->live);
-    copies_close(&p->copies);
+    chain_copies_close(&p->copies);
     *p = (played){.live = NULL};
 }
 

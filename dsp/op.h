@@ -11,6 +11,9 @@
 /// True on a GPU; NULL, no device, is the CPU.
 bool wt__op_on_gpu(const wt_device *device);
 
+/// A field of a config, of which 0 is what most want.
+static inline double wt__op_setting(double value, double otherwise) { return value != 0 ? value : otherwise; }
+
 /// Workers among which a CPU device shares `n_tiles` of work: 1 without one.
 int wt__op_slots(const wt_device *device, int64_t n_tiles);
 

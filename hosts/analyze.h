@@ -16,7 +16,8 @@
 ///                      there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
-/// analyze_options.c    the command line;   analyze_settings.h  what it hands on to ops
+/// analyze_options.c    the command line;   analyze_choices.c  what its words mean;   analyze_settings.h  what it hands
+///                      on to ops
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c
 ///                      who takes which step
@@ -110,7 +111,8 @@ typedef struct analyze_whole {
     bool smoothed;
     void *voice;         ///< vad: its state, from tile to tile
     int64_t n_speech;    ///< steps of vad so far
-    float gain;          ///< of normalize
+    wt_normalize_result level; ///< what normalize does,
+    float gain;                ///< as a factor
     analyze_flow *flows[ANALYZE_FLOWS]; ///< of the first channel: all channels', from tile to tile
     int64_t begin, n;    ///< the tile's first sample, of the signal's; the signal's samples
     int64_t from, count; ///< the tile's own columns; count -1 = all from there

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <warptone/normalize.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -63,6 +64,7 @@ typedef struct analyze_result {
     analyze_array arrays[ANALYZE_MAX_ARRAYS];
     int n_arrays;
     bool maps; ///< what is large lies in files
+    wt_normalize_result level; ///< what normalize did; zeros of everything else
 } analyze_result;
 
 // ---- analyze_spill.c
@@ -82,9 +84,11 @@ extern const struct analyze_likes {
     analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, pseudo_cqt,
         hybrid_cqt, nsgt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
-        centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
+        centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad,
+        time_stretch,
         pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
-        reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, mfcc_to_mel,
+        reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim,
+        mel_to_audio, mfcc_to_mel,
         mfcc_to_audio, resample, filter, fir,
         convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
         power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,

@@ -167,14 +167,6 @@ wt_status analyze_insgt_of(const analyze_signal *s, const float *pcm, int64_t n,
 
 wt_status analyze_insgt(const analyze_signal *s, analyze_result *r) { return analyze_insgt_of(s, s->pcm, s->n, r); }
 
-static wt_status make_slices(const analyze_batch *b, int n_slices, void **plan)
-{
-    const wt_nsgt_config config = analyze_nsgt_config(&b->signal, n_slices, b->n_signals);
-    return wt_nsgt_create(b->signal.place->device, &config, (wt_nsgt **)plan);
-}
-
-static void destroy_slices(void *plan) { wt_nsgt_destroy(plan); }
-
 wt_status analyze_gpu_insgt(const analyze_batch *b, analyze_result *parts)
 {
     enum { MOST = 4 }; // halves at a time
@@ -182,7 +174,7 @@ wt_status analyze_gpu_insgt(const analyze_batch *b, analyze_result *parts)
     const int64_t n = b->signal.n, all = n_halves(b->signal.options, n), halves = all < MOST ? all : MOST;
     void *nsgt;
     wt_buffer *points = NULL, *pcm = NULL;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_slices, destroy_slices}, (int)halves + 1, &nsgt);
+    wt_status status = analyze_kept_plan(b, &analyze_slices_maker, (int)halves + 1, &nsgt);
     const size_t bytes = status ? 0 : 2 * sizeof(float) * (size_t)wt_nsgt_coefficients(nsgt);
     if (!status) status = analyze_room(b, ROOM_POINTS, bytes, &points);
     if (!status) status = analyze_room(b, ROOM_BACK, samples_bytes(b), &pcm);

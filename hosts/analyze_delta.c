@@ -53,7 +53,7 @@ wt_status analyze_differentiate(const analyze_options *o, const analyze_feature 
         analyze_array *a = &result->arrays[k];
         const int64_t n = analyze_n_columns(a);
         if (n < width_of(o) && config.mode == WT_DELTA_INTERP)
-            return wt_fail(WT_ERR_BAD_ARG, "%s: %lld frames, want %d or more", slope->name, (long long)n, width_of(o));
+            return wt_fail(WT_ERR_LENGTH, "%s: %lld frames, want %d or more", slope->name, (long long)n, width_of(o));
         void *out;
         size_t mapped;
         wt_status status =

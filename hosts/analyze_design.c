@@ -111,7 +111,7 @@ static wt_savgol_config savgol_config(const analyze_signal *s)
 static wt_status check_length(const char *name, int64_t n)
 {
     return n <= INT_MAX ? WT_OK
-                        : wt_fail(WT_ERR_BAD_ARG, "%s: %lld samples, want at most %d", name, (long long)n, INT_MAX);
+                        : wt_fail(WT_ERR_LENGTH, "%s: %lld samples, want at most %d", name, (long long)n, INT_MAX);
 }
 
 wt_status analyze_filtfilt_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)

@@ -338,6 +338,7 @@ static wt_status stack(analyze_result *whole, int first, const analyze_result *p
 wt_status analyze_join(const analyze_feature *feature, analyze_result *parts, int channels, analyze_result *result)
 {
     const int first = result->n_arrays;
+    if (parts->level.missed_db > 0) result->level = parts->level;
     if (first + parts->n_arrays > ANALYZE_MAX_ARRAYS)
         return wt_fail(WT_ERR_BAD_ARG, "analyze: more than %d arrays", ANALYZE_MAX_ARRAYS);
     if (channels == 1 || feature->tiles == ANALYZE_OF_FILE) {

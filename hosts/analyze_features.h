@@ -26,7 +26,8 @@ extern "C" {
 // ---- spectra: analyze_spectral.c, analyze_fourier.c; analyze_gpu_spectral.c
 
 analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, analyze_whisper, analyze_bands,
-    analyze_mfcc, analyze_mfcc_delta, analyze_mfcc_delta2, analyze_mfcc_to_mel, analyze_pcen, analyze_cqt, analyze_vqt, analyze_pseudo_cqt,
+    analyze_mfcc, analyze_mfcc_delta, analyze_mfcc_delta2, analyze_mfcc_to_mel, analyze_pcen, analyze_cqt, analyze_vqt,
+    analyze_pseudo_cqt,
     analyze_hybrid_cqt, analyze_chroma, analyze_chroma_cqt, analyze_chroma_cens, analyze_tonnetz, analyze_tuning,
     analyze_precise_mel, analyze_frames_of_magnitudes, analyze_frames_of_powers, analyze_power, analyze_phase,
     analyze_spectrogram_db, analyze_bins_db, analyze_fft, analyze_autocorrelation;
@@ -61,7 +62,8 @@ analyze_there analyze_gpu_nsgt;
 // ---- pitch, onsets, beats: analyze_rhythm.c; analyze_gpu_rhythm.c
 
 analyze_here analyze_yin, analyze_pyin, analyze_onset_strength, analyze_onsets, analyze_tempo, analyze_tempos,
-    analyze_beats, analyze_tempogram, analyze_plp, analyze_loudness, analyze_loudness_curve, analyze_fourier_tempogram, analyze_tempo_ratios,
+    analyze_beats, analyze_tempogram, analyze_plp, analyze_loudness, analyze_loudness_curve, analyze_fourier_tempogram,
+    analyze_tempo_ratios,
     analyze_beat_strength;
 analyze_of_row analyze_pyin_of, analyze_onsets_of, analyze_tempo_of, analyze_beats_of, analyze_plp_of;
 analyze_there analyze_gpu_yin, analyze_gpu_pyin, analyze_gpu_onset_strength, analyze_gpu_beat_strength,
@@ -88,7 +90,8 @@ analyze_here analyze_time_stretch, analyze_pitch_shift;
 analyze_of_row analyze_time_stretch_of, analyze_pitch_shift_of;
 analyze_there analyze_gpu_time_stretch, analyze_gpu_pitch_shift;
 
-// analyze_speech is a number a step of vad, 1 = speech; analyze_tuning_known takes no row; analyze_bins_db is however deep.
+// analyze_speech is a number a step of vad, 1 = speech; analyze_tuning_known takes no row; analyze_bins_db is however
+// deep.
 
 // ---- what both ways share
 
@@ -131,6 +134,7 @@ wt_chroma_norm analyze_chroma_norm(const analyze_options *options, wt_chroma_nor
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
 int analyze_half_slice(const analyze_options *options); ///< of nsgt: slice s begins at (s - 1) of them
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
+extern const analyze_maker analyze_slices_maker; ///< of so many slices, the variant, on a GPU
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);

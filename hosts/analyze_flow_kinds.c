@@ -196,7 +196,7 @@ static wt_status begin_denoise(analyze_flow *f, const analyze_batch *b, int n_gi
     for (int k = 0; k < b->n_used && !status && n_there == n; k += b->channels)
         status = analyze_flow_read(f, b->paths[k / b->channels], b->channels, from, n, heard + k * n, &n_there);
     if (!status && n_there < n)
-        status = wt_fail(WT_ERR_BAD_ARG, "--noise ends at %g s, the signal at %.6g s", noise[1],
+        status = wt_fail(WT_ERR_LENGTH, "--noise ends at %g s, the signal at %.6g s", noise[1],
                          (double)(from + n_there) / f->rate_hz);
     for (int k = b->n_used; k < f->n_lines && !status; k++) memcpy(heard + k * n, heard, sizeof *heard * (size_t)n);
     if (!status) status = wt_denoise_plan_learn(f->op, f->stream, heard, (int)n);

@@ -57,7 +57,7 @@ wt_status analyze_spectrogram_db(const analyze_signal *s, analyze_result *r)
 static wt_status check_length(const char *name, int64_t n, int most)
 {
     return n <= most ? WT_OK
-                     : wt_fail(WT_ERR_BAD_ARG, "%s is of the whole signal: %lld samples, want at most %d", name,
+                     : wt_fail(WT_ERR_LENGTH, "%s is of the whole signal: %lld samples, want at most %d", name,
                                (long long)n, most);
 }
 

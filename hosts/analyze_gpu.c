@@ -251,7 +251,7 @@ wt_status analyze_batch_compute(analyze_batch *b, analyze_result *results)
     analyze_result *parts = calloc((size_t)b->n_used, sizeof *parts);
     if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays of %d signals", b->n_used);
     for (int f = 0; f < o->n_features && !status; f++) {
-        for (int k = 0; k < b->n_used; k++) parts[k].n_arrays = 0;
+        for (int k = 0; k < b->n_used; k++) parts[k] = (analyze_result){.n_arrays = 0};
         status = compute_feature(b, o->features[f], parts);
         for (int k = 0; k < b->n_used; k += b->channels) {
             if (!status) status = analyze_join(o->features[f], parts + k, b->channels, &results[k / b->channels]);

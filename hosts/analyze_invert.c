@@ -41,7 +41,7 @@ static void begin_factors(const analyze_options *o, const float *v, int64_t rows
 
 static wt_status make_nmf(wt_device *device, const analyze_options *o, int64_t columns, int n_signals, wt_nmf **plan)
 {
-    if (columns > INT_MAX) return wt_fail(WT_ERR_BAD_ARG, "nmf: %lld frames, want fewer", (long long)columns);
+    if (columns > INT_MAX) return wt_fail(WT_ERR_LENGTH, "nmf: %lld frames, want fewer", (long long)columns);
     const wt_nmf_config config = {.rows = analyze_n_fft(o) / 2 + 1,
                                   .columns = (int)columns,
                                   .n_components = n_components(o),

@@ -231,6 +231,7 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
         item->rate_hz = audio.rate_hz, item->channels = audio.channels;
         process_note_input(item, &audio.info);
         status = analyze_compute(&signal, audio.channels, result);
+        if (!status) analyze_note_level(options, &result->level, item);
     }
     if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
     analyze_enter(place->clock, ANALYZE_WRITE);
@@ -266,6 +267,18 @@ void analyze_do_item(const analyze_options *options, analyze_place *place, proce
     const wt_status status = do_item(options, place, item);
     if (status) process_note_error(item, status);
     item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+}
+
+void analyze_note_level(const analyze_options *options, const wt_normalize_result *level, process_item *item)
+{
+    static const double told_db = 0.1; // meters of EBU Tech 3341 may differ by as much
+    const bool by_loudness = options->effect.by == WT_NORMALIZE_LOUDNESS;
+    const bool true_peak = by_loudness && !options->ops.loudness.no_true_peak;
+    const double met_db = level->level_db + level->gain_db;
+    if (!(level->missed_db >= told_db)) return;
+    snprintf(item->note, sizeof item->note, "normalize met %.1f %s, want %.1f: its %s is at the ceiling of %g %s",
+             met_db, by_loudness ? "LUFS" : "dB", met_db + level->missed_db, true_peak ? "true peak" : "largest sample",
+             options->effect.ceiling_db, true_peak ? "dBTP" : "dB");
 }
 
 void analyze_item_done(process_run *run, process_item *item)

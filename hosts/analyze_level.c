@@ -168,7 +168,7 @@ static wt_status add_level(const analyze_signal *s, analyze_result *r, const ana
     const wt_level_config config = analyze_level_config(s, centred);
     const int64_t n = wt_level_frames(&config, s->n);
     if (n < 1)
-        return wt_fail(WT_ERR_BAD_ARG, "%s: %lld samples have no frame of %d", like->name, (long long)s->n,
+        return wt_fail(WT_ERR_LENGTH, "%s: %lld samples have no frame of %d", like->name, (long long)s->n,
                        config.frame_length);
     wt_status status = analyze_add(r, like, 1, n, &data);
     return status ? status : run(&config, s->pcm, s->n, data);

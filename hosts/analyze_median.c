@@ -18,7 +18,7 @@ static int kernel_of(const analyze_signal *s, int otherwise)
 static wt_status samples_config(const analyze_signal *s, int n_signals, wt_median_config *config)
 {
     if (s->n > INT_MAX)
-        return wt_fail(WT_ERR_BAD_ARG, "median: %lld samples, want at most %d", (long long)s->n, INT_MAX);
+        return wt_fail(WT_ERR_LENGTH, "median: %lld samples, want at most %d", (long long)s->n, INT_MAX);
     *config = (wt_median_config){
         .rows = 1, .columns = (int)s->n, .kernel_columns = kernel_of(s, 5), .lines = n_signals};
     return WT_OK;
@@ -28,7 +28,7 @@ static wt_status samples_config(const analyze_signal *s, int n_signals, wt_media
 static wt_status magnitudes_config(const analyze_signal *s, int64_t n_frames, int n_signals, wt_median_config *config)
 {
     if (n_frames > INT_MAX)
-        return wt_fail(WT_ERR_BAD_ARG, "median_spectrogram: %lld frames, want at most %d", (long long)n_frames,
+        return wt_fail(WT_ERR_LENGTH, "median_spectrogram: %lld frames, want at most %d", (long long)n_frames,
                        INT_MAX);
     *config = (wt_median_config){.rows = (int)n_frames,
                                  .columns = analyze_n_fft(s->options) / 2 + 1,

@@ -24,11 +24,14 @@ static wt_normalize_config config_of(const analyze_signal *s, int channels, int 
                                  .no_true_peak = l->no_true_peak};
 }
 
-static wt_status give(const analyze_batch *b, const float *made, analyze_result *parts)
+/// `results` are of whole files, of `channels` parts each.
+static wt_status give(const analyze_batch *b, const float *made, const wt_normalize_result *results,
+                      analyze_result *parts)
 {
     wt_status status = WT_OK;
     for (int k = 0; k < b->n_used && !status; k++) {
         void *out;
+        parts[k].level = results[k / b->channels];
         status = analyze_add(&parts[k], &analyze_like.normalize, 1, b->signal.n, &out);
         if (!status) memcpy(out, made + k * b->signal.n, sizeof *made * (size_t)b->signal.n);
     }
@@ -43,13 +46,14 @@ static wt_status on_thread(const analyze_batch *b, analyze_result *parts)
     wt_normalize *plan;
     wt_status status = wt_normalize_create(NULL, &config, &plan);
     if (status) return status;
+    wt_normalize_result result;
     float *made = malloc(sizeof *made * count);
     if (made)
-        wt_normalize_run(plan, b->signal.pcm, made);
+        wt_normalize_run(plan, b->signal.pcm, made), wt_normalize_query(plan, &result);
     else
         status = wt_fail(WT_ERR_NO_MEMORY, "normalize: %zu samples", count);
     wt_normalize_destroy(plan);
-    if (!status) status = give(b, made, parts);
+    if (!status) status = give(b, made, &result, parts);
     free(made);
     return status;
 }
@@ -70,11 +74,16 @@ static wt_status on_gpu(const analyze_batch *b, analyze_result *parts)
     void *plan;
     const void *data;
     wt_buffer *out = NULL;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_plan, destroy_plan}, 0, &plan);
+    wt_normalize_result *results = malloc(sizeof *results * (size_t)(b->n_signals / b->channels));
+    wt_status status = results ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "normalize: results");
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_plan, destroy_plan}, 0, &plan);
     if (!status) status = analyze_room(b, 0, bytes, &out);
     if (!status) status = wt_normalize_enqueue(plan, p->stream, p->pcm, 0, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
-    return status ? status : give(b, data, parts);
+    if (!status) status = wt_normalize_fetch(plan, p->stream, results);
+    if (!status) status = give(b, data, results, parts);
+    free(results);
+    return status;
 }
 
 /// A tile by the gain that the walk found.
@@ -136,18 +145,16 @@ void analyze_level_add(analyze_level *l, const float *const *rows, int channels,
         for (int t = 0; t < n; t++) normalize_count(&l->facts, rows[c][t]);
 }
 
-_Static_assert(sizeof(loudness_values) == sizeof(wt_loudness_values), "the kernel's values are the header's");
-
-float analyze_level_gain(const analyze_level *l)
+wt_normalize_result analyze_level_find(const analyze_level *l)
 {
-    static const double targets[] = {-23, -20, 0}; // as wt_normalize_config has them
-    const bool by_peak = l->config.kind == WT_NORMALIZE_PEAK;
-    const normalize_args args = {
-        .target_db = l->config.target_db < 0 || l->config.target_db > 0 ? l->config.target_db : targets[l->config.kind],
-        .ceiling_db = by_peak ? INFINITY : l->config.ceiling_db,
-        .by_peak = by_peak};
-    wt_loudness_values values;
-    if (!l->loudness) return normalize_by_facts(&args, &l->facts);
-    wt_loudness_query(l->loudness, &values);
-    return normalize_by_loudness(&args, (const loudness_values *)&values);
+    const normalize_facts *f = &l->facts;
+    const double peak_db = 20 * log10((double)f->peak);
+    wt_loudness_values v;
+    if (!l->loudness)
+        return wt_normalize_find(
+            &l->config, l->config.kind == WT_NORMALIZE_PEAK ? peak_db : 10 * log10(f->squares / f->count), peak_db);
+    wt_loudness_query(l->loudness, &v);
+    return wt_normalize_find(&l->config, v.integrated_lufs, v.true_peak_db);
 }
+
+float analyze_level_gain(const wt_normalize_result *found) { return (float)pow(10.0, found->gain_db / 20); }

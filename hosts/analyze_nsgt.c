@@ -83,6 +83,8 @@ static wt_status make_slices(const analyze_batch *b, int n_slices, void **plan)
 
 static void destroy_slices(void *plan) { wt_nsgt_destroy(plan); }
 
+const analyze_maker analyze_slices_maker = {make_slices, destroy_slices};
+
 wt_status analyze_gpu_nsgt(const analyze_batch *b, analyze_result *parts)
 {
     const analyze_place *p = b->signal.place;
@@ -90,7 +92,7 @@ wt_status analyze_gpu_nsgt(const analyze_batch *b, analyze_result *parts)
     void *nsgt, *out;
     wt_buffer *points = NULL;
     wt_status status =
-        analyze_kept_plan(b, &(analyze_maker){make_slices, destroy_slices}, (int)halves + 1, &nsgt);
+        analyze_kept_plan(b, &analyze_slices_maker, (int)halves + 1, &nsgt);
     const size_t bytes = status ? 0 : 2 * sizeof(float) * (size_t)wt_nsgt_coefficients(nsgt);
     if (!status) status = analyze_room(b, 0, bytes, &points);
     for (int k = 0; k < b->n_used && !status; k++)

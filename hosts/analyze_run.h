@@ -26,6 +26,8 @@ WT_CHECKED wt_status analyze_part_open(const analyze_report *report, const analy
                                        wt_audio_writer **writer);
 /// Errors: WT_ERR_BAD_ARG when `path` is the file `input`, by whatever name.  [worker]
 WT_CHECKED wt_status analyze_refuse_input(const char *input, const char *path);
+/// Where normalize's ceiling kept a signal below its target: the item's note tells both.  [worker]
+void analyze_note_level(const analyze_options *options, const wt_normalize_result *level, process_item *item);
 void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
 /// Do all items on options->n_jobs threads; errors of single files stand in their items. `times` begins at 0.
 /// Errors: only what ends the whole run.  [main]

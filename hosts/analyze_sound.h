@@ -5,6 +5,8 @@
 
 #include "analyze_gpu.h"
 
+#include <warptone/normalize.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,7 +30,8 @@ typedef struct analyze_level analyze_level;
 WT_CHECKED wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_level **level);
 void analyze_level_destroy(analyze_level *level); ///< NULL is allowed.
 void analyze_level_add(analyze_level *level, const float *const *rows, int channels, int n);
-float analyze_level_gain(const analyze_level *level);
+wt_normalize_result analyze_level_find(const analyze_level *level);
+float analyze_level_gain(const wt_normalize_result *found); ///< as a factor
 
 #ifdef __cplusplus
 }

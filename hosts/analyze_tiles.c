@@ -459,6 +459,7 @@ wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place,
     item->audio_s = (double)w.n / w.rate_hz;
     item->rate_hz = w.rate_hz, item->channels = w.channels;
     process_note_input(item, &w.info);
+    if (!status) analyze_note_level(options, &w.whole->level, item);
     for (int c = 0; w.whole && c < w.channels; c++) {
         forget(&w.whole[c]);
         free(w.whole[c].smooth), free(w.whole[c].voice);

@@ -138,6 +138,13 @@ static wt_status make_tunings(const analyze_walk *w, unsigned needs, wt_tuning_w
     return status;
 }
 
+static void keep_level(analyze_walk *w, const analyze_level *level)
+{
+    const wt_normalize_result found = analyze_level_find(level);
+    for (int c = 0; c < w->channels; c++)
+        w->whole[c].level = found, w->whole[c].gain = analyze_level_gain(&found);
+}
+
 static wt_status learn_all(analyze_walk *w, unsigned needs)
 {
     const bool tuned = needs & (ANALYZE_NEED_TUNING | ANALYZE_NEED_CHROMA | ANALYZE_NEED_STEPS);
@@ -162,7 +169,7 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
     for (int c = 0; c < w->channels && w->options->ops.tuned; c++)
         w->whole[c].tuning[ANALYZE_TUNING_OF_CHROMA] = w->whole[c].tuning[ANALYZE_TUNING_OF_STEPS] =
             w->options->ops.cqt.tuning;
-    for (int c = 0; c < w->channels && l.level && !status; c++) w->whole[c].gain = analyze_level_gain(l.level);
+    if (l.level && !status) keep_level(w, l.level);
     analyze_level_destroy(l.level);
     for (int k = 0; l.tunings && k < w->channels * ANALYZE_TUNINGS; k++)
         wt_tuning_walk_destroy(l.tunings[k / ANALYZE_TUNINGS][k % ANALYZE_TUNINGS]);

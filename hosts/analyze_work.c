@@ -196,6 +196,7 @@ void analyze_work_write(analyze_work *w, int k)
                                        .channels = w->batch.channels};
         item->rate_hz = report.rate_hz, item->channels = report.channels;
         item->audio_s = (double)report.n / report.rate_hz;
+        analyze_note_level(w->options, &w->results[k].level, item);
         const wt_status status = analyze_write_result(&report, item->output);
         if (status) process_note_error(item, status);
         item->wall_s = (double)(wt_clock_now_ns(NULL) - w->begin_ns) * 1e-9 / w->n_files;

@@ -1,4 +1,5 @@
 #include "chat_history.h"
+#include "atomic_file.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -140,8 +141,12 @@ wt_status chat_history_render(const chat_history *history, bool no_thinking, cha
 
 wt_status chat_history_save(const chat_history *history, const char *path)
 {
-    if (!json_dump_file(history->messages, path, JSON_INDENT(1))) return WT_OK;
-    return wt_fail(WT_ERR_FILE, "%s cannot be written", path);
+    wt__atomic_file file;
+    wt_status status = wt__atomic_file_open(path, &file);
+    if (status) return status;
+    if (!json_dumpfd(history->messages, file.fd, JSON_INDENT(1))) return wt__atomic_file_commit(&file, false);
+    wt__atomic_file_discard(&file);
+    return wt_fail(WT_ERR_FILE, "%s: cannot be written", path);
 }
 
 static bool is_message(const json_t *m)

@@ -32,7 +32,8 @@ void chat_history_clear(chat_history *history); ///< The system's message stays.
 /// The prompt with the beginning of an answer; caller frees with free(). *thinks: it ends with <think>.
 WT_CHECKED wt_status chat_history_render(const chat_history *history, bool no_thinking, char **prompt, bool *thinks);
 
-/// As a JSON array of role and content. Errors: WT_ERR_FILE; load: WT_ERR_FORMAT, and the messages stay as they were.
+/// As a JSON array of role and content; saved beside and renamed. Errors: WT_ERR_FILE; load: WT_ERR_FORMAT, and the
+/// messages stay as they were.
 WT_CHECKED wt_status chat_history_save(const chat_history *history, const char *path);
 WT_CHECKED wt_status chat_history_load(chat_history *history, const char *path);
 

@@ -9,7 +9,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <warptone/clock.h>
 
@@ -51,6 +50,7 @@ static void report_text(const process_run *run, double wall_s, bool quiet)
     if (quiet || run->n_items < 2) return;
     const process_totals t = process_add_up(run);
     fprintf(stderr, "%d done, %d skipped, %d failed", t.done, t.skipped, t.failed);
+    if (t.bad_length) fprintf(stderr, " (%d of them too short or too long)", t.bad_length);
     if (t.untouched) fprintf(stderr, ", %d not done", t.untouched);
     fprintf(stderr, "; %.1f s of audio in %.2f s, %.0f times real time\n", t.audio_s, wall_s,
             wall_s > 0 ? t.audio_s / wall_s : 0);
@@ -70,6 +70,7 @@ static void report_json(const analyze_arguments *a, const process_run *run, doub
     json_object_set_new(root, "done", json_integer(t.done));
     json_object_set_new(root, "skipped", json_integer(t.skipped));
     json_object_set_new(root, "failed", json_integer(t.failed));
+    json_object_set_new(root, "bad_length", json_integer(t.bad_length));
     json_object_set_new(root, "not_done", json_integer(t.untouched));
     json_object_set_new(root, "audio_s", json_real(t.audio_s));
     json_object_set_new(root, "wall_s", json_real(wall_s));
@@ -133,12 +134,6 @@ static const char *extension_of(const char *path)
     return dot && (!slash || dot > slash) && dot[1] ? dot + 1 : NULL;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 /// Of a folder's files the format is --format, else npz; of one file --format, else its extension.
 static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
@@ -146,7 +141,8 @@ static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs
         if (!strcmp(inputs[k], "-"))
             return wt_fail(WT_ERR_BAD_ARG, "- as IN is not taken, want the names of audio files");
     const bool to_stdout = strcmp(output, "-") == 0;
-    const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
+    const bool many = n_inputs > 1 || process_is_folder(inputs[0]) || process_is_folder(output) ||
+                      output[strlen(output) - 1] == '/';
     if (to_stdout && many) return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes the features of one file, not of several");
     if (to_stdout && !a->format) return wt_fail(WT_ERR_BAD_ARG, "- as OUT needs --format npy, npz, csv or json");
     if (many && !a->format) a->format = "npz";

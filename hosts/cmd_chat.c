@@ -17,7 +17,7 @@ static const char *const thinking_names[N_THINKING] = {"dim", "show", "hide"};
 
 typedef struct chat {
     language_options o;
-    const char *template_path, *system, *thinking_name, *preset;
+    const char *template_path, *history_path, *system, *thinking_name, *preset;
     bool no_thinking, stats, jack;
     live_session *audio; ///< NULL = none
     bool audio_ended;    ///< and that was told
@@ -35,9 +35,9 @@ typedef struct chat {
 static int print_help(const wt_option *options, int n)
 {
     printf("usage: warptone chat --model PATH [options]\n\n"
-           "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
-           "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
-           "answers go to standard output, each with a newline.\n");
+           "Talk with a language model that has a chat template. Each line is a message; Ctrl-C stops an answer, a\n"
+           "second one ends the program. /help lists what else can be typed. Without a terminal, lines come from\n"
+           "standard input and answers go to standard output, each with a newline.\n");
     wt_options_print(stdout, options, n);
     return EXIT_OK;
 }
@@ -119,7 +119,7 @@ static wt_status answer(chat *c)
     set_dim(c, false);
     fputs("\n", stdout);
     fflush(stdout);
-    if (wt_interrupted()) {
+    if (wt_interrupted()) { // SIGINT ends no more than the answer
         const wt_status cleared = wt_interrupt_clear();
         if (!status) status = cleared;
     }
@@ -259,27 +259,32 @@ static void tell_end_of_audio(chat *c)
     fprintf(stderr, "[%s]\n", chat_audio_describe(c->audio, text));
 }
 
+/// After each turn, so that nothing is lost whatever ends the program.
+static wt_status keep(const chat *c)
+{
+    return c->history_path ? chat_history_save(c->history, c->history_path) : WT_OK;
+}
+
 /// Errors of one message or command are told, and the conversation goes on: the message is taken back.
 static wt_status talk(chat *c)
 {
     char *line = NULL;
     size_t size = 0;
     wt_status status = WT_OK;
+    setvbuf(stdin, NULL, _IONBF, 0); // what stands in a buffer cannot be waited for
     while (!c->done && !is_fatal(status)) {
         tell_end_of_audio(c);
-        if (c->terminal) {
-            fputs("> ", stdout), fflush(stdout);
-            if (!wt_interrupt_wait_input(STDIN_FILENO)) break;
-        }
+        if (c->terminal) fputs("> ", stdout), fflush(stdout);
+        if (!wt_interrupt_wait_input(STDIN_FILENO)) break;
         ssize_t n = getline(&line, &size, stdin);
         if (n < 0) break;
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (!n) continue;
         const int before = chat_history_count(c->history);
         status = line[0] == '/' ? run_command(c, line + 1) : say(c, line);
-        if (!status) continue;
-        fprintf(stderr, "%s\n", wt_last_error());
-        if (line[0] != '/' && chat_history_count(c->history) > before) chat_history_undo(c->history);
+        if (status && line[0] != '/' && chat_history_count(c->history) > before) chat_history_undo(c->history);
+        if (!status) status = keep(c);
+        if (status) fprintf(stderr, "%s\n", wt_last_error());
     }
     free(line);
     if (c->terminal && !c->done) fputs("\n", stdout);
@@ -310,7 +315,10 @@ static wt_status open_history(chat *c)
         text ? chat_history_create(text, first, last, &c->history)
              : wt_fail(WT_ERR_NOT_FOUND, "%s has no chat template, want --template FILE", c->o.model);
     free(file);
-    return status ? status : chat_history_set_system(c->history, c->system);
+    if (!status && c->history_path && access(c->history_path, F_OK) == 0)
+        status = chat_history_load(c->history, c->history_path);
+    if (!status && c->system) status = chat_history_set_system(c->history, c->system);
+    return status ? status : keep(c); // what cannot be written is told before anything is said
 }
 
 static wt_status open_model(void *user)
@@ -377,6 +385,8 @@ int cmd_chat(int argc, char **argv)
         OPTION_TEXT("live", 0, &c.preset, "PRESET", "play through a preset meanwhile, in this process"),
         OPTION_FLAG("jack", 0, &c.jack, "as a JACK client, with --live"),
         OPTION_TEXT("system", 0, &c.system, "TEXT", "the system's message"),
+        OPTION_TEXT("history", 0, &c.history_path, "FILE",
+                    "go on with this conversation, and save it after each turn"),
         OPTION_TEXT("template", 0, &c.template_path, "FILE", "a chat template, instead of the model's"),
         OPTION_TEXT("thinking", 0, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)"),
         OPTION_FLAG("no-thinking", 0, &c.no_thinking, "ask the template for none (enable_thinking)"),
@@ -396,7 +406,8 @@ int cmd_chat(int argc, char **argv)
     status = wt_interrupt_install();
     if (!status) status = open_all(&c);
     if (!status) status = talk(&c);
-    const int code = status ? command_fail("chat", status) : wt_interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
+    const wt_status ended = wt_interrupted() ? WT_ERR_CANCELLED : WT_OK;
+    const int code = status ? command_fail("chat", status) : exit_code_of(ended);
     close_all(&c);
     return code;
 }

@@ -215,8 +215,8 @@ int cmd_generate(int argc, char **argv)
     if (!status) status = wt_interrupt_install();
     if (!status) status = generate(&g);
     if (!status && !g.n_lines) report(&g);
-    const bool interrupted = !status && g.report.finish == WT_FINISH_CANCELLED;
-    const int code = status ? command_fail("generate", status) : interrupted ? EXIT_INTERRUPTED : EXIT_OK;
+    const bool interrupted = g.report.finish == WT_FINISH_CANCELLED;
+    const int code = status ? command_fail("generate", status) : exit_code_of(interrupted ? WT_ERR_CANCELLED : WT_OK);
     close_all(&g);
     return code;
 }

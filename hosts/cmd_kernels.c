@@ -123,7 +123,7 @@ static int run_warm(const request *r)
     json_decref(results);
     fprintf(stderr, "%d compiled, %d were in the cache, %d failed\n", t.n_done - t.n_cached - t.n_failed, t.n_cached,
             t.n_failed);
-    if (wt_interrupted()) return EXIT_INTERRUPTED;
+    if (wt_interrupted()) return exit_code_of(WT_ERR_CANCELLED);
     return t.n_failed ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -3,6 +3,8 @@
 #ifndef WT_COMMAND_H
 #define WT_COMMAND_H
 
+#include "exit_code.h"
+
 #include <warptone/warptone.h>
 
 // clang-format off
@@ -20,16 +22,6 @@
     X(top,      "live figures of a running warptone: partitions, tasks, memory") \
     X(doctor,   "what on this machine stands in the way of low latency")
 // clang-format on
-
-/// Exit codes, as `warptone --help` tells them.
-enum {
-    EXIT_OK = 0,
-    EXIT_FAILED = 1,        ///< some of the work failed, or a file could not be written
-    EXIT_USAGE = 2,         ///< the command line
-    EXIT_INPUT = 3,         ///< a file or preset that was given is not as it should be
-    EXIT_DEVICE = 4,        ///< no device, driver or feature for it
-    EXIT_INTERRUPTED = 130, ///< by SIGINT
-};
 
 /// A command gets its own name as argv[0] and returns an exit code. Data goes to stdout, everything else to stderr.
 typedef int (*command_function)(int argc, char **argv);

@@ -12,7 +12,11 @@ static atomic_int received;
 
 static void remember(int number)
 {
-    atomic_store_explicit(&received, number, memory_order_relaxed);
+    int none = 0;
+    if (number == SIGINT) // it may be forgotten (wt_interrupt_clear), so it hides no other
+        atomic_compare_exchange_strong_explicit(&received, &none, number, memory_order_relaxed, memory_order_relaxed);
+    else
+        atomic_store_explicit(&received, number, memory_order_relaxed);
 }
 
 wt_status wt_interrupt_install(void)
@@ -41,7 +45,8 @@ int wt_interrupt_signal(void)
 
 wt_status wt_interrupt_clear(void)
 {
-    atomic_store_explicit(&received, 0, memory_order_relaxed);
+    int interrupt = SIGINT;
+    atomic_compare_exchange_strong_explicit(&received, &interrupt, 0, memory_order_relaxed, memory_order_relaxed);
     return wt_interrupt_install();
 }
 

@@ -1,4 +1,5 @@
-/// SIGINT, SIGTERM and SIGHUP as a flag: long work looks at it between blocks, discards its unfinished outputs, and leaves.
+/// SIGINT, SIGTERM and SIGHUP as a flag: long work looks at it between blocks, discards its unfinished outputs, and
+/// leaves.
 #ifndef WT_INTERRUPT_H
 #define WT_INTERRUPT_H
 
@@ -21,7 +22,8 @@ bool wt_interrupted(void);
 /// The signal that came, 0 = none; a program ends with 128 + this.  [any]
 int wt_interrupt_signal(void);
 
-/// Forget the signal and take the next as the first, as a program with a prompt wants it.  [main]
+/// Forget a SIGINT and take the next as the first, as a program with a prompt wants it; SIGTERM and SIGHUP stay.
+/// Errors: WT_ERR_STATE.  [main]
 WT_CHECKED wt_status wt_interrupt_clear(void);
 
 /// Waits until fd has input, its end or an error to read; false when a signal came first. A read by itself would sleep

@@ -18,28 +18,6 @@ static const command commands[] = {
 
 enum { N_COMMANDS = (int)(sizeof commands / sizeof *commands) };
 
-static int exit_code_of(wt_status status)
-{
-    switch (status) {
-    case WT_OK:
-        return EXIT_OK;
-    case WT_ERR_BAD_ARG:
-        return EXIT_USAGE;
-    case WT_ERR_FORMAT:
-    case WT_ERR_NOT_FOUND:
-        return EXIT_INPUT;
-    case WT_ERR_NO_GPU:
-    case WT_ERR_NO_NVRTC:
-    case WT_ERR_NO_LIBRARY:
-    case WT_ERR_UNSUPPORTED:
-        return EXIT_DEVICE;
-    case WT_ERR_CANCELLED:
-        return EXIT_INTERRUPTED;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
 int command_fail(const char *name, wt_status status)
 {
     fprintf(stderr, "warptone %s: %s\n", name, wt_last_error());
@@ -64,9 +42,9 @@ static int print_help(FILE *out)
                  "  NO_COLOR                  set: no colours\n\n"
                  "exit codes:\n"
                  "  0    everything was done\n"
-                 "  1    some of the work failed\n"
-                 "  2    the command line is wrong\n"
-                 "  3    an input is not as it should be\n"
+                 "  1    some of the work failed, or a file cannot be read or written\n"
+                 "  2    the command line is wrong, whatever the inputs\n"
+                 "  3    an input is not as it should be, or too short or too long\n"
                  "  4    a device, driver or feature is missing\n"
                  "  130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM\n");
     return EXIT_OK;

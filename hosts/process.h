@@ -41,7 +41,8 @@ typedef struct process_item {
     bool skipped; // --resume found it done
     atomic_bool finished;
     wt_status status;
-    char message[512];  // the error, or a warning about an input that was repaired
+    char message[512];  // the error, or a warning: about an input that was repaired, and what `note` says
+    char note[160];     // what else is to be told of it
     double audio_s;     // length of the input
     double wall_s;      // from open to commit
     int latency_frames; // compensated
@@ -77,6 +78,7 @@ typedef struct process_paths {
 /// (nothing).
 WT_CHECKED wt_status process_list(const process_paths *paths, process_item **items, int *n_items);
 void process_list_free(process_item *items, int n_items);
+bool process_is_folder(const char *path); // false for what is not there
 
 // ---- process_job.c
 

@@ -97,13 +97,19 @@ void process_note_input(process_item *item, const wt_audio_info *info)
 void process_note_warnings(process_item *item, bool named, const char *fate)
 {
     char left[96] = "", repaired[96] = "";
+    const char *const all[] = {left, repaired, item->note};
+    const size_t room = sizeof item->message;
+    size_t n = 0;
     if (item->n_left)
         snprintf(left, sizeof left, "the input is truncated: %lld frames are there", (long long)item->n_left);
     if (item->n_repaired)
         snprintf(repaired, sizeof repaired, "%lld samples were not finite and %s 0", (long long)item->n_repaired, fate);
-    if (*left || *repaired)
-        snprintf(item->message, sizeof item->message, "%s%s%s%s%s", named ? item->input : "", named ? ": " : "", left,
-                 *left && *repaired ? "; " : "", repaired);
+    for (int k = 0; k < 3; k++) {
+        const char *before = n ? "; " : named ? ": " : "";
+        if (*all[k] && n < room)
+            n +=
+                (size_t)snprintf(item->message + n, room - n, "%s%s%s", named && !n ? item->input : "", before, all[k]);
+    }
 }
 
 void process_job_close(process_job *job, process_run *run, wt_status status)

@@ -149,7 +149,7 @@ static wt_status finish(list *l, const process_paths *paths)
     return status;
 }
 
-static bool is_folder(const char *path)
+bool process_is_folder(const char *path)
 {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
@@ -159,8 +159,8 @@ static wt_status plan_output(list *l, const process_paths *paths)
 {
     struct stat facts;
     const char *output = paths->output;
-    const bool many = paths->n_inputs > 1 || is_folder(paths->inputs[0]);
-    l->into_folder = many || (strcmp(output, "-") && is_folder(output)) || output[strlen(output) - 1] == '/';
+    const bool many = paths->n_inputs > 1 || process_is_folder(paths->inputs[0]);
+    l->into_folder = many || (strcmp(output, "-") && process_is_folder(output)) || output[strlen(output) - 1] == '/';
     l->output_length = (int)strlen(output);
     while (l->output_length > 1 && output[l->output_length - 1] == '/') l->output_length--;
     if (many && strcmp(output, "-") && stat(output, &facts) == 0 && !S_ISDIR(facts.st_mode))

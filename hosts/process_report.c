@@ -13,6 +13,7 @@ process_totals process_add_up(const process_run *run)
         const process_item *item = &run->items[k];
         t.skipped += item->skipped;
         t.failed += item->finished && item->status;
+        t.bad_length += item->finished && item->status == WT_ERR_LENGTH;
         t.untouched += !item->finished && !item->skipped;
         if (!item->finished || item->status) continue;
         t.done++;
@@ -161,12 +162,12 @@ wt_status process_plot(const process_item *item, const char *path)
 
 int process_exit_code(const process_run *run, bool dry_run)
 {
-    process_totals t = process_add_up(run);
-    if (wt_interrupted()) return 128 + wt_interrupt_signal();
-    if (dry_run || (!t.failed && !t.untouched)) return EXIT_OK;
-    if (run->n_items > 1) return EXIT_FAILED;
-    wt_status status = run->items[0].status;
-    return status == WT_ERR_FORMAT || status == WT_ERR_NOT_FOUND ? EXIT_INPUT
-           : status == WT_ERR_BAD_ARG                            ? EXIT_USAGE
-                                                                 : EXIT_FAILED;
+    int code = -1; // of all files so far
+    if (wt_interrupted()) return exit_code_of(WT_ERR_CANCELLED);
+    for (int k = 0; k < run->n_items && !dry_run; k++) {
+        const process_item *item = &run->items[k];
+        const int own = item->skipped ? EXIT_OK : !item->finished ? EXIT_FAILED : exit_code_of(item->status);
+        code = code < 0 || code == own ? own : EXIT_FAILED;
+    }
+    return code < 0 ? EXIT_OK : code;
 }

@@ -16,6 +16,7 @@ typedef struct process_summary {
 
 typedef struct process_totals {
     int done, skipped, failed, untouched;
+    int bad_length; // of those that failed: too short, or too long
     double audio_s; // of what is done
 } process_totals;
 
@@ -32,8 +33,8 @@ void process_report_json(const process_summary *summary, FILE *out);
 /// Waveform and spectrogram of an item's input and output. Errors: those of reading and of writing the PNG.
 WT_CHECKED wt_status process_plot(const process_item *item, const char *path);
 
-/// EXIT_OK, EXIT_FAILED when a file of a batch failed, EXIT_INPUT when the only one was not as it should be,
-/// EXIT_INTERRUPTED.
+/// What exit_code_of says of every file, one or a thousand: EXIT_FAILED where it is not the same of all; EXIT_SIGNAL
+/// and the signal when one came.
 int process_exit_code(const process_run *run, bool dry_run);
 
 #endif

@@ -180,6 +180,7 @@ void wt__chat_enter(wt__chat_render *r);          // one level deeper
 void wt__chat_leave(wt__chat_render *r);
 
 void wt__chat_append(wt__chat_render *r, wt__chat_builder *b, const char *s, size_t n);
+void wt__chat_append_text(wt__chat_render *r, wt__chat_builder *b, const char *s); // to its end
 wt__chat_value wt__chat_string(wt__chat_render *r, const char *s, size_t n); // copied
 wt__chat_value wt__chat_built(const wt__chat_builder *b);
 wt__chat_value wt__chat_bool(bool b);
@@ -193,6 +194,7 @@ const wt__chat_value *wt__chat_map_get(wt__chat_render *r, const wt__chat_map *m
 wt__chat_value wt__chat_key(const char *name); // borrowed string
 
 bool wt__chat_is(wt__chat_value v, const char *text); // is it this string?
+bool wt__chat_is_number(wt__chat_value v);            // a bool is one, as in Python
 const char *wt__chat_kind_name(wt__chat_value v);
 bool wt__chat_truth(wt__chat_render *r, wt__chat_value v);
 bool wt__chat_equal(wt__chat_render *r, wt__chat_value a, wt__chat_value b);

@@ -147,8 +147,6 @@ static wt__chat_value join(wt__chat_render *r, wt__chat_value a, wt__chat_value 
     return wt__chat_built(&text);
 }
 
-static bool is_number(wt__chat_value v) { return v.kind == WT__BOOL || v.kind == WT__INT || v.kind == WT__FLOAT; }
-
 static wt__chat_value power(wt__chat_render *r, int64_t a, int64_t b)
 {
     int64_t result = 1;
@@ -212,7 +210,7 @@ wt__chat_value wt__chat_binary(wt__chat_render *r, const char *op, wt__chat_valu
     if (op[0] == '+' && a.kind == b.kind && (a.kind == WT__STRING || a.kind == WT__LIST)) return join(r, a, b);
     if (!strcmp(op, "*") && (a.kind == WT__STRING || a.kind == WT__LIST) && (b.kind == WT__INT || b.kind == WT__BOOL))
         return repeat(r, a, b.i);
-    if (!is_number(a) || !is_number(b)) {
+    if (!wt__chat_is_number(a) || !wt__chat_is_number(b)) {
         const wt__chat_value *lost = a.kind == WT__UNDEFINED ? &a : b.kind == WT__UNDEFINED ? &b : NULL;
         if (lost) wt__chat_raise(r, "'%.64s' is undefined, at %s", lost->s ? lost->s : "", op);
         wt__chat_raise(r, "%s %s %s", wt__chat_kind_name(a), op, wt__chat_kind_name(b));

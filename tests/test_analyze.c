@@ -385,6 +385,45 @@ static void folders_are_mirrored(void **state)
     assert_non_null(strstr(analyze_out, "\"skipped\": 2"));
 }
 
+/// Of a folder, and of a single file: 3 says that an input is too short, 2 that the command line fits none.
+static void a_file_that_is_too_short_stops_no_other(void **state)
+{
+    static const struct {
+        const char *options, *in;
+        int code;
+    } cases[] = {
+        {"-f mfcc_delta", "lengths", 1},       // two of three
+        {"-f mfcc_delta", "lengths/c.wav", 3}, // alone
+        {"-f mfcc_delta", "lengths/short", 3}, // two, both too short
+        {"-f rms", "lengths", 0},
+        {"-f whisper", "lengths", 2}, // at this rate no file has it
+        {"-f whisper", "lengths/a.wav", 2},
+    };
+    static const float x[100] = {0.5f};
+    mkdir(test_path(state, "lengths"), 0777);
+    mkdir(test_path(state, "lengths/short"), 0777);
+    analyze_tones_file(state, "lengths/a.wav");
+    analyze_tones_file(state, "lengths/b.wav");
+    static const char *const names[] = {"lengths/c.wav", "lengths/short/d.wav", "lengths/short/e.wav"};
+    for (int k = 0; k < 3; k++)
+        test_write(test_path(state, names[k]), &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1}, x, 100,
+                   100);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char arguments[256], in[4096];
+        snprintf(in, sizeof in, "%s", test_path(state, cases[k].in));
+        snprintf(arguments, sizeof arguments, "--backend cpu --format npz %s %%s %%s", cases[k].options);
+        const int code = analyze_runf(arguments, in, test_path(state, strstr(in, ".wav") ? "one.npz" : "made"));
+        if (code != cases[k].code)
+            fail_msg("%s %s: %d, want %d: %s", cases[k].options, in, code, cases[k].code, analyze_out);
+        if (k) continue;
+        assert_non_null(strstr(analyze_out, "c.wav: delta: 1 frames, want 9 or more"));
+        assert_non_null(strstr(analyze_out, "2 done, 0 skipped, 3 failed (3 of them too short or too long)"));
+        assert_int_equal(access(test_path(state, "made/a.npz"), F_OK), 0);
+        assert_int_equal(access(test_path(state, "made/b.npz"), F_OK), 0);
+        assert_int_equal(access(test_path(state, "made/c.npz"), F_OK), -1);
+    }
+}
+
 static void mistakes_give_a_sentence(void **state)
 {
     static const struct {
@@ -493,7 +532,7 @@ static void short_and_silent_files_work(void **state)
 static int remove_folders(void **state)
 {
     char command[9000];
-    snprintf(command, sizeof command, "cd '%s' && rm -rf many results", test_path(state, "."));
+    snprintf(command, sizeof command, "cd '%s' && rm -rf many results lengths made", test_path(state, "."));
     return system(command) || test_folder_remove(state);
 }
 
@@ -524,6 +563,7 @@ int main(void)
         cmocka_unit_test(whispers_front_end_is_the_ops),
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),
+        cmocka_unit_test(a_file_that_is_too_short_stops_no_other),
         cmocka_unit_test(mistakes_give_a_sentence),
         cmocka_unit_test(the_input_is_never_written_over),
         cmocka_unit_test(a_truncated_file_is_told),

@@ -188,6 +188,31 @@ static void one_gain_brings_all_channels_to_a_level(void **state)
     }
 }
 
+/// Whole, in tiles, and by other measures: one sentence of what was met and wanted; none where the target is met.
+static void a_target_that_the_ceiling_keeps_away_is_told(void **state)
+{
+    static const struct {
+        const char *options, *sentence;
+    } cases[] = {
+        {"--target -3", " LUFS, want -3.0: its true peak is at the ceiling of 0 dBTP"},
+        {"--target -3 --ceiling -6 --tile 4096", " LUFS, want -3.0: its true peak is at the ceiling of -6 dBTP"},
+        {"--target -3 --no-true-peak", " LUFS, want -3.0: its largest sample is at the ceiling of 0 dB"},
+        {"--by rms --target -1 --channels", " dB, want -1.0: its largest sample is at the ceiling of 0 dB"},
+        {"--target -40", NULL},
+        {"--by peak", NULL},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char arguments[512];
+        snprintf(arguments, sizeof arguments, "--backend cpu -f normalize %s '%%s' '%%s'", cases[k].options);
+        assert_analyze(arguments, test_path(state, "in.wav"), test_path(state, "level.npz"));
+        static const char told[] = "in.wav: normalize met ";
+        const char *at = strstr(analyze_out, told);
+        assert_true(!at == !cases[k].sentence);
+        if (at && !strstr(at, cases[k].sentence)) fail_msg("%s: %s", cases[k].options, analyze_out);
+        assert_true(!at || !strstr(at + strlen(told), "normalize met")); // once
+    }
+}
+
 static void gain_control_is_of_all_channels(void **state)
 {
     wt_agc *agc;
@@ -336,6 +361,7 @@ int main(void)
         cmocka_unit_test(impulses_come_from_files),
         cmocka_unit_test(polynomials_smooth_and_differentiate),
         cmocka_unit_test(one_gain_brings_all_channels_to_a_level),
+        cmocka_unit_test(a_target_that_the_ceiling_keeps_away_is_told),
         cmocka_unit_test(gain_control_is_of_all_channels),
         cmocka_unit_test(noise_is_tracked_or_learnt),
         cmocka_unit_test(echoes_of_another_file_are_taken_out),

@@ -61,7 +61,7 @@ static void zero_is_not_left_out(void **state)
         {"-f denoise --max-cut 0", "option --max-cut is \"0\""},
         {"-f echo_cancel --tail 0", "option --tail is \"0\""},
     };
-    analyze_assert_refused(state, test_path(state, "in.wav"), cases, sizeof cases / sizeof *cases);
+    analyze_assert_refused(state, test_path(state, "in.wav"), 2, cases, sizeof cases / sizeof *cases);
 }
 
 static void what_an_effect_lacks_is_told(void **state)
@@ -83,16 +83,12 @@ static void what_an_effect_lacks_is_told(void **state)
         {"-f fir --edges 100 --band high --taps 100", "want odd"},
         {"-f savgol --taps 10", "savgol: window of 10 frames, want an odd number"},
         {"-f savgol --polynomial 11", "savgol: order 11, want 0..10"},
-        {"-f savgol --taps 1023 --n-fft 256 --rate 1000", "savgol: 1000 frames"},
         {"-f convolve", "convolve wants --impulse FILE"},
-        {"-f convolve --impulse nowhere.wav", "nowhere.wav: cannot be opened"},
         {"-f echo_cancel", "echo_cancel wants --playback FILE"},
-        {"-f echo_cancel --playback nowhere.wav", "nowhere.wav: cannot be opened"},
         {"-f denoise --denoiser x", "--denoiser is \"x\", want lsa, wiener or gate"},
         {"-f denoise --noise 1", "--noise is \"1\", want a begin and an end in seconds, as 0,0.5"},
         {"-f denoise --noise 1,0.5", "--noise is \"1,0.5\", want"},
         {"-f denoise --noise 0,0.001", "--noise is 22 samples long, want 450 or more"},
-        {"-f denoise --noise 0.5,9", "--noise ends at 9 s, the signal at 1 s"},
         {"-f normalize --by x", "--by is \"x\", want loudness, rms or peak"},
         {"-f resample --quality x", "--quality is \"x\", want best, fast, soxr_hq or polyphase"},
         {"-f agc --rate 4000", "agc: rate 4000 Hz, want 8000..384000"},
@@ -100,11 +96,21 @@ static void what_an_effect_lacks_is_told(void **state)
         {"-f pyin_delta", "pyin_delta: pyin is not one array"},
         {"-f onsets_delta", "onsets_delta: onsets is not one array"},
         {"-f filter_delta --edges 100", "filter_delta: filter is not one array"},
-        {"-f rms_delta --hop 20000", "rms_delta: 2 frames, want 9 or more"},
         {"-f rms_delta,rms_delta", "feature \"rms_delta\" is named twice"},
         {"-f filter,agc --edges 100 --format wav", "wav holds audio, want one feature that makes signals"},
     };
-    analyze_assert_refused(state, test_path(state, "in.wav"), cases, sizeof cases / sizeof *cases);
+    static const analyze_refusal missing[] = {
+        {"-f convolve --impulse nowhere.wav", "nowhere.wav: cannot be opened"},
+        {"-f echo_cancel --playback nowhere.wav", "nowhere.wav: cannot be opened"},
+    };
+    static const analyze_refusal lengths[] = {
+        {"-f rms_delta --hop 20000", "rms_delta: 2 frames, want 9 or more"},
+        {"-f savgol --taps 1023 --n-fft 256 --rate 1000", "savgol: 1000 frames"},
+        {"-f denoise --noise 0.5,9", "--noise ends at 9 s, the signal at 1 s"},
+    };
+    analyze_assert_refused(state, test_path(state, "in.wav"), 2, cases, sizeof cases / sizeof *cases);
+    analyze_assert_refused(state, test_path(state, "in.wav"), 1, missing, sizeof missing / sizeof *missing);
+    analyze_assert_refused(state, test_path(state, "in.wav"), 3, lengths, sizeof lengths / sizeof *lengths);
 }
 
 static void zero_that_means_something_is_taken(void **state)

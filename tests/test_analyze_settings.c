@@ -128,7 +128,8 @@ static void a_window_may_be_given(void **state)
         write_window(path, samples, bad[k].n);
         if (bad[k].no_number) spoil(path, samples[7]);
         snprintf(options, sizeof options, bad[k].options, path);
-        analyze_assert_refused(state, input, &(analyze_refusal){options, bad[k].sentence}, 1);
+        analyze_assert_refused(state, input, strstr(bad[k].sentence, "cannot be opened") ? 1 : 2,
+                               &(analyze_refusal){options, bad[k].sentence}, 1);
     }
 }
 
@@ -287,7 +288,6 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f mfcc_delta --delta-width 4", "delta: width 4, want an odd one"},
         {"-f mfcc_delta --delta-width 1", "option --delta-width is \"1\", want an integer in 3..1023"},
         {"-f mfcc_delta --delta-mode wrap", "--delta-mode is \"wrap\", want interp, nearest, mirror or constant"},
-        {"-f rms_delta --delta-width 99", "rms_delta: 44 frames, want 99 or more"},
         {"-f rms_delta9 --delta-width 5", "delta: order 9, want 1..4"},
         {"-f rms_delta1", "unknown feature \"rms_delta1\""},
         {"-f cqt --filter-scale 0", "option --filter-scale is \"0\""},
@@ -325,12 +325,16 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f plp --tempo-min 300 --tempo-max 60", "plp: 300 to 60 BPM, want 0 < min < max"},
         {"-f tempogram --tempogram-length 2", "option --tempogram-length is \"2\", want an integer in 3.."},
         {"-f vad --vad-enter 2", "vad: enters at 2 and leaves at 4 dB"},
-        {"-f rms --no-center --n-fft 100000", "rms: 22127 samples have no frame of 100000"},
-        {"-f stft --no-center --n-fft 100000", "stft: 22127 samples have no frame"},
         {"-f stft --tempogram-lenght 3", "unknown option --tempogram-lenght; the nearest is --tempogram-length"},
         {"-f nmf --solver x", "--solver is \"x\", want cd, multiplicative or multiplicative_kl"},
     };
-    analyze_assert_refused(state, input, cases, sizeof cases / sizeof *cases);
+    static const analyze_refusal lengths[] = {
+        {"-f rms_delta --delta-width 99", "rms_delta: 44 frames, want 99 or more"},
+        {"-f rms --no-center --n-fft 100000", "rms: 22127 samples have no frame of 100000"},
+        {"-f stft --no-center --n-fft 100000", "stft: 22127 samples have no frame"},
+    };
+    analyze_assert_refused(state, input, 2, cases, sizeof cases / sizeof *cases);
+    analyze_assert_refused(state, input, 3, lengths, sizeof lengths / sizeof *lengths);
 }
 
 int main(void)

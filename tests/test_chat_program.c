@@ -322,8 +322,9 @@ typedef struct terminal {
 static terminal open_terminal(void **state, const char *text, const char *tokens, const char *quantize)
 {
     terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
-    char path[1024], name[128];
+    char path[1024], history[1024], name[128];
     snprintf(path, sizeof path, "%s", test_path(state, "chat.jinja"));
+    snprintf(history, sizeof history, "%s", test_path(state, "kept.json"));
     test_spill(path, text, strlen(text));
     assert_true(t.fd >= 0 && !grantpt(t.fd) && !unlockpt(t.fd) && !ptsname_r(t.fd, name, sizeof name));
     fflush(stdout);
@@ -336,7 +337,7 @@ static terminal open_terminal(void **state, const char *text, const char *tokens
     ioctl(fd, TIOCSCTTY, 0);
     for (int k = 0; k < 3; k++) dup2(fd, k);
     execl(program, "warptone", "chat", "--model", model, "--template", path, "-n", tokens, "--ignore-eos", "--context",
-          "50000", "--quantize", quantize, (char *)NULL);
+          "50000", "--quantize", quantize, "--history", history, (char *)NULL);
     _exit(98);
 }
 
@@ -391,6 +392,17 @@ static void a_terminal_gets_progress_prompts_speed_and_dim_thinking(void **state
     assert_int_equal(close_terminal(&t), 0);
 }
 
+/// How long the answer is that --history has kept; 0 = it has no question with an answer.
+static size_t kept_answer(void **state)
+{
+    json_t *all = json_load_file(test_path(state, "kept.json"), 0, NULL);
+    const char *question = json_string_value(json_object_get(json_array_get(all, 0), "content"));
+    const size_t n = json_string_length(json_object_get(json_array_get(all, 1), "content"));
+    const bool good = json_array_size(all) == 2 && question && !strcmp(question, "Once upon a time");
+    json_decref(all);
+    return good ? n : 0;
+}
+
 /// Ctrl-C ends the answer and not the conversation; at the prompt it ends that.
 static void an_answer_is_stopped_by_ctrl_c(void **state)
 {
@@ -407,6 +419,33 @@ static void an_answer_is_stopped_by_ctrl_c(void **state)
     expect(&t, at, "> ");
     type(&t, "\003");
     assert_int_equal(close_terminal(&t), 130);
+    assert_true(kept_answer(state) > 0);
+}
+
+/// What ends other programs ends this one while it answers; what was said is kept, and gone on with.
+static void an_answer_and_the_chat_are_ended_by_sigterm(void **state)
+{
+    need_model();
+    static const int signals[] = {SIGTERM, SIGHUP};
+    for (int k = 0; k < 2; k++) {
+        remove(test_path(state, "kept.json"));
+        terminal t = open_terminal(state, plain_template, "100000", "none");
+        size_t at = expect(&t, 0, "> ");
+        type(&t, "Once upon a time\n");
+        at = expect(&t, at, "Once upon a time");
+        expect(&t, at, "the"); // the answer is under way
+        kill(t.child, signals[k]);
+        assert_int_equal(close_terminal(&t), 128 + signals[k]);
+        assert_true(kept_answer(state) > 0);
+    }
+    terminal t = open_terminal(state, plain_template, "5", "none");
+    size_t at = expect(&t, 0, "> ");
+    type(&t, "/history\n");
+    at = expect(&t, at, "user: Once upon a time");
+    at = expect(&t, at, "assistant: ");
+    expect(&t, at, "> ");
+    type(&t, "\004");
+    assert_int_equal(close_terminal(&t), 0);
 }
 
 // ---- the history
@@ -470,6 +509,7 @@ int main(void)
         IN_FOLDER(thinking_is_hidden_or_shown),
         IN_FOLDER(a_terminal_gets_progress_prompts_speed_and_dim_thinking),
         IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
+        IN_FOLDER(an_answer_and_the_chat_are_ended_by_sigterm),
         cmocka_unit_test(messages_are_forgotten_in_pairs),
     };
     return cmocka_run_group_tests_name("chat program", tests, begin, NULL);

@@ -139,8 +139,10 @@ static void bad_input_gets_a_sentence(void **state)
     assert_fails(wt_nmf_create(NULL, &(wt_nmf_config){.rows = 3, .columns = 4}, &nmf), WT_ERR_BAD_ARG,
                  "nmf: 0 components, 200 iterations, want 1..65536, 1 or more");
     assert_null(nmf);
-    assert_fails(wt_nn_filter(&(wt_nn_filter_config){.rows = 1, .columns = 9, .width = 4}, x, y), WT_ERR_BAD_ARG,
-                 "nn_filter: width 4 of 9 frames, want 1..3");
+    assert_fails(wt_nn_filter(&(wt_nn_filter_config){.rows = 1, .columns = 9, .width = 4}, x, y), WT_ERR_LENGTH,
+                 "nn_filter: 9 frames, want 11 or more with a width of 4");
+    assert_fails(wt_nn_filter(&(wt_nn_filter_config){.rows = 1, .columns = 9, .width = -1}, x, y), WT_ERR_BAD_ARG,
+                 "nn_filter: width -1, want 1..32768");
     wt_nmf_destroy(NULL);
 }
 

@@ -239,7 +239,7 @@ static void refuses_bad_settings(void **state)
     assert_null(d);
     float x[959] = {0}, bad[960] = {[7] = NAN};
     d = denoise_of(&(wt_denoise_config){.channels = 1});
-    assert_fails(wt_denoise_learn(d, (const float *[]){x}, 959), WT_ERR_BAD_ARG,
+    assert_fails(wt_denoise_learn(d, (const float *[]){x}, 959), WT_ERR_LENGTH,
                  "denoise: 959 frames of noise, want 960 or more");
     assert_fails(wt_denoise_learn(d, (const float *[]){bad}, 960), WT_ERR_BAD_ARG,
                  "denoise: frame 7 of the noise is not finite or beyond 1e9");
@@ -372,7 +372,7 @@ static void plans_refuse(wt_device *device)
                  "denoise: a block of 10 frames, want 1..9");
     assert_fails(wt_denoise_plan_enqueue(plan, stream, buffer, 0, 5, buffer, 0), WT_ERR_BAD_ARG,
                  "denoise: input takes 20 bytes at 0, the buffer has 16");
-    assert_fails(wt_denoise_plan_learn(plan, stream, bad, 159), WT_ERR_BAD_ARG,
+    assert_fails(wt_denoise_plan_learn(plan, stream, bad, 159), WT_ERR_LENGTH,
                  "denoise: 159 frames of noise, want 160 or more");
     assert_fails(wt_denoise_plan_learn(plan, stream, bad, 200), WT_ERR_BAD_ARG,
                  "denoise: frame 170 of the noise is not finite or beyond 1e9");

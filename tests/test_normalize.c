@@ -76,6 +76,21 @@ static void every_kind_meets_its_target(void **state)
     free(x), free(y);
 }
 
+/// What a plan tells of what a stream of its device did.
+static void fetch(wt_device *device, wt_normalize *plan, const float *x, wt_normalize_result *results)
+{
+    const size_t bytes = sizeof *x * SIGNALS * AREA;
+    wt_stream *stream;
+    wt_buffer *buffer;
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &buffer));
+    assert_ok(wt_stream_upload(stream, buffer, 0, x, bytes));
+    assert_ok(wt_normalize_enqueue(plan, stream, buffer, 0, buffer, 0));
+    assert_ok(wt_normalize_fetch(plan, stream, results));
+    wt_buffer_destroy(buffer);
+    wt_stream_destroy(stream);
+}
+
 static void no_peak_passes_the_ceiling(void **state)
 {
     (void)state;
@@ -95,6 +110,45 @@ static void no_peak_passes_the_ceiling(void **state)
             wt_normalize_destroy(plan);
         }
     free(x), free(y);
+}
+
+/// The level that a signal came with, its gain, and how far the ceiling leaves it below the target.
+static void assert_told(const wt_normalize_result *r, const float *x, const float *y, wt_normalize_kind kind,
+                        double target_db, bool silent)
+{
+    if (silent) {
+        assert_true(r->gain_db == 0 && r->missed_db == 0 && !(r->level_db > -1000));
+        return;
+    }
+    const double was = level_of(x, kind), is = level_of(y, kind); // 1e-4 dB: the gain's rounding
+    assert_true(fabs(r->level_db - was) <= 1e-4 && fabs(r->level_db + r->gain_db - is) <= 1e-4);
+    assert_true(r->missed_db >= 0 && fabs(is + r->missed_db - target_db) <= 1e-4);
+}
+
+static void what_the_ceiling_leaves_is_told(void **state)
+{
+    (void)state;
+    static const double targets[] = {-23, -0.01};
+    float *x = signals(), *y = floats(SIGNALS * AREA);
+    wt_device *device = cpu_device();
+    for (int k = 0; k < 6; k++) {
+        wt_normalize *plan;
+        wt_normalize_result now[SIGNALS], later[SIGNALS];
+        const wt_normalize_kind kind = (wt_normalize_kind)(k / 2);
+        const wt_normalize_config config = config_of(kind, targets[k % 2]);
+        assert_ok(wt_normalize_create(device, &config, &plan));
+        RT_SECTION wt_normalize_run(plan, x, y);
+        RT_SECTION wt_normalize_query(plan, now);
+        for (int s = 0; s < SIGNALS; s++)
+            assert_told(&now[s], x + s * AREA, y + s * AREA, kind, targets[k % 2], s == 2);
+        // near full scale no signal stays below a ceiling of 0 dB, but by its peak
+        assert_true((now[0].missed_db > 1) == (k % 2 && kind != WT_NORMALIZE_PEAK));
+        fetch(device, plan, x, later);
+        assert_memory_equal(now, later, sizeof now);
+        wt_normalize_destroy(plan);
+    }
+    free(x), free(y);
+    wt_device_close(device);
 }
 
 static void meters_of_loudness_have_their_settings(void **state)
@@ -159,6 +213,13 @@ static void check_device(wt_device *device, double bound)
         assert_ok(wt_normalize_create(device, &config, &plan));
         wt_normalize_run(plan, x, want);
         run_on_stream(&(stream_call){device, enqueue, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        wt_normalize_result here[SIGNALS], there[SIGNALS];
+        wt_normalize_query(plan, here);
+        fetch(device, plan, x, there);
+        for (int s = 0; s < SIGNALS; s++) // what is silent has no level
+            assert_true(s == 2 || (fabs(here[s].level_db - there[s].level_db) <= 1e-4 &&
+                                   fabs(here[s].gain_db - there[s].gain_db) <= 1e-4 &&
+                                   fabs(here[s].missed_db - there[s].missed_db) <= 1e-4));
         for (int s = 0; s < SIGNALS; s++) {
             assert_true(isnan(got[AREA + 5]) && got[AREA + 6] == INFINITY);
             got[AREA + 5] = want[AREA + 5] = got[AREA + 6] = want[AREA + 6] = 0;
@@ -228,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_meets_its_target),        cmocka_unit_test(no_peak_passes_the_ceiling),
+        cmocka_unit_test(what_the_ceiling_leaves_is_told),
         cmocka_unit_test(meters_of_loudness_have_their_settings),
         cmocka_unit_test(what_is_not_finite_is_not_measured), cmocka_unit_test(streams_of_a_cpu_give_the_same_bits),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),      cmocka_unit_test(bad_input_gets_a_sentence),

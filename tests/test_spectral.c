@@ -424,10 +424,10 @@ static void bad_input_gets_a_sentence(void **state)
                  "spectral: order 11 of 1025 bins, want 0..10");
     assert_fails(wt_level_rms(&(wt_level_config){.hop = -1}, s, 100, out), WT_ERR_BAD_ARG,
                  "level: hop -1, want 1 or more");
-    assert_fails(wt_level_rms(&(wt_level_config){.no_center = true}, s, 100, out), WT_ERR_BAD_ARG,
+    assert_fails(wt_level_rms(&(wt_level_config){.no_center = true}, s, 100, out), WT_ERR_LENGTH,
                  "level: no frame of 2048 in 100 samples");
-    assert_fails(wt_level_rms(NULL, s, 0, out), WT_ERR_BAD_ARG, "level: no frame of 2048 in 0 samples");
-    assert_fails(wt_delta_run(NULL, s, 1, 8, out), WT_ERR_BAD_ARG,
+    assert_fails(wt_level_rms(NULL, s, 0, out), WT_ERR_LENGTH, "level: no frame of 2048 in 0 samples");
+    assert_fails(wt_delta_run(NULL, s, 1, 8, out), WT_ERR_LENGTH,
                  "delta: 8 frames, want 9 or more (the width, in mode interp)");
     assert_fails(wt_delta_run(&(wt_delta_config){.width = 4}, s, 1, 8, out), WT_ERR_BAD_ARG,
                  "delta: width 4, want an odd one of 3..1023");

@@ -64,12 +64,14 @@ static float gather(const wt_nn_filter_config *c, const float *row, int t, const
 wt_status wt__nn_filter_resolve(wt_nn_filter_config *c)
 {
     if (!c->width) c->width = 1;
-    if (c->rows < 1 || c->columns < 1 || c->columns > 32768)
-        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: %d x %d, want 1 or more rows, 1..32768 columns", c->rows,
-                       c->columns);
-    if (c->width < 1 || c->width >= (c->columns - 1) / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: width %d of %d frames, want 1..%d", c->width, c->columns,
-                       (c->columns - 1) / 2 - 1);
+    if (c->rows < 1 || c->columns < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: %d x %d, want 1 or more rows and columns", c->rows, c->columns);
+    if (c->columns > 32768) return wt_fail(WT_ERR_LENGTH, "nn_filter: %d frames, want 32768 at most", c->columns);
+    if (c->width < 1 || c->width > 32768)
+        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: width %d, want 1..32768", c->width);
+    if (c->width >= (c->columns - 1) / 2)
+        return wt_fail(WT_ERR_LENGTH, "nn_filter: %d frames, want %d or more with a width of %d", c->columns,
+                       2 * c->width + 3, c->width);
     if (!c->k) c->k = 2 * (int)ceil(sqrt(c->columns - 2 * c->width + 1));
     if (c->k < 1) return wt_fail(WT_ERR_BAD_ARG, "nn_filter: k %d, want 1 or more", c->k);
     if (c->k > c->columns) c->k = c->columns; // more there are not

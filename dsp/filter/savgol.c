@@ -68,7 +68,7 @@ wt_status wt_savgol_filter(const wt_savgol_config *config, const float *in, floa
     const int n = config->n_taps, half = n / 2;
     wt_status status = wt_savgol_taps(config, half > 0 ? half : 0, taps);
     if (status) return status;
-    if (n_frames < n) return wt_fail(WT_ERR_BAD_ARG, "savgol: %d frames, want the window's %d or more", n_frames, n);
+    if (n_frames < n) return wt_fail(WT_ERR_LENGTH, "savgol: %d frames, want the window's %d or more", n_frames, n);
     for (int k = half; k < n_frames - half; k++) out[k] = dot(taps, in + k - half, n);
     for (int k = 0; k < half && !status; k++) {
         status = wt_savgol_taps(config, k, taps);

@@ -55,7 +55,7 @@ wt_status wt_savgol_rows_create(wt_device *device, const wt_savgol_config *confi
     *plan = NULL;
     wt_status status = wt_savgol_taps(config, config->n_taps > 0 ? config->n_taps / 2 : 0, taps);
     if (!status && n_frames < config->n_taps)
-        status = wt_fail(WT_ERR_BAD_ARG, "savgol: %d frames, want the window's %d or more", n_frames, config->n_taps);
+        status = wt_fail(WT_ERR_LENGTH, "savgol: %d frames, want the window's %d or more", n_frames, config->n_taps);
     if (!status && n_rows < 1) status = wt_fail(WT_ERR_BAD_ARG, "savgol: %d rows, want 1 or more", n_rows);
     if (status) return status;
     wt_savgol_rows *p = calloc(1, sizeof *p);

@@ -168,7 +168,7 @@ wt_status wt__sos_filtfilt_init(const double *sos, int n_sections, int64_t n_fra
     if (status) return status;
     f->pad = pad_frames ? (pad_frames < 0 ? 0 : pad_frames) : default_padding(sos, n_sections);
     if (n_frames < 1 || n_frames <= f->pad)
-        return wt_fail(WT_ERR_BAD_ARG, "sos: %lld frames with a padding of %d, want more frames than padding",
+        return wt_fail(WT_ERR_LENGTH, "sos: %lld frames with a padding of %d, want more frames than padding",
                        (long long)n_frames, f->pad);
     return WT_OK;
 }

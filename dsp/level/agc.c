@@ -1,4 +1,5 @@
 #include "agc_internal.h"
+#include "op.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +33,6 @@ static wt_status check(const wt_agc_config *c, int rate_hz, int channels)
     return WT_OK;
 }
 
-static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
-
 wt_status wt__agc_resolve(const wt_agc_config *config, agc_rules *rules, int *n_channels)
 {
     const int rate_hz = config->rate_hz ? config->rate_hz : 48000, channels = config->channels ? config->channels : 2;
@@ -42,12 +41,12 @@ wt_status wt__agc_resolve(const wt_agc_config *config, agc_rules *rules, int *n_
     const double step_s = (double)AGC_STEP / rate_hz;
     *n_channels = channels;
     *rules = (agc_rules){
-        .target_db = or_default(config->target_db, -20),
-        .max_gain_db = or_default(config->max_gain_db, 24),
-        .min_gain_db = or_default(config->min_gain_db, -24),
-        .gate_power = pow(10, or_default(config->gate_db, -50) / 10),
-        .rise_db = or_default(config->rise_db_per_s, 6) * step_s,
-        .fall_db = or_default(config->fall_db_per_s, 24) * step_s,
+        .target_db = wt__op_setting(config->target_db, -20),
+        .max_gain_db = wt__op_setting(config->max_gain_db, 24),
+        .min_gain_db = wt__op_setting(config->min_gain_db, -24),
+        .gate_power = pow(10, wt__op_setting(config->gate_db, -50) / 10),
+        .rise_db = wt__op_setting(config->rise_db_per_s, 6) * step_s,
+        .fall_db = wt__op_setting(config->fall_db_per_s, 24) * step_s,
         .keep = exp(-step_s / 0.05),
     };
     return WT_OK;

@@ -27,7 +27,7 @@ wt_status wt__level_check(const wt_level_config *c, int64_t n)
     if ((unsigned)c->pad > WT_STFT_PAD_RAMP)
         return wt_fail(WT_ERR_BAD_ARG, "level: pad %d, want 0..%d", (int)c->pad, WT_STFT_PAD_RAMP);
     if (!wt_level_frames(c, n))
-        return wt_fail(WT_ERR_BAD_ARG, "level: no frame of %d in %lld samples", c->frame_length, (long long)n);
+        return wt_fail(WT_ERR_LENGTH, "level: no frame of %d in %lld samples", c->frame_length, (long long)n);
     return WT_OK;
 }
 

@@ -53,7 +53,7 @@ static wt_status check_sizes(const char *op, const wt_pitch_frames *f)
     if (f->n_samples < 1)
         return wt_fail(WT_ERR_BAD_ARG, "%s: signals of %lld samples, want 1 or more", op, (long long)f->n_samples);
     if (f->no_center && f->n_samples < f->frame_length)
-        return wt_fail(WT_ERR_BAD_ARG, "%s: signals of %lld samples, want a frame of %d or centring", op,
+        return wt_fail(WT_ERR_LENGTH, "%s: signals of %lld samples, want a frame of %d or centring", op,
                        (long long)f->n_samples, f->frame_length);
     return WT_OK;
 }

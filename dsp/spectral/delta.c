@@ -22,7 +22,7 @@ static wt_status check(const wt_delta_config *c, int64_t n_frames)
     if ((unsigned)c->mode > WT_DELTA_WRAP)
         return wt_fail(WT_ERR_BAD_ARG, "delta: mode %d, want 0..%d", (int)c->mode, WT_DELTA_WRAP);
     if (n_frames < 1 || (c->mode == WT_DELTA_INTERP && n_frames < c->width))
-        return wt_fail(WT_ERR_BAD_ARG, "delta: %lld frames, want %d or more (the width, in mode interp)",
+        return wt_fail(WT_ERR_LENGTH, "delta: %lld frames, want %d or more (the width, in mode interp)",
                        (long long)n_frames, c->mode == WT_DELTA_INTERP ? c->width : 1);
     return WT_OK;
 }

@@ -142,7 +142,8 @@ static wt_status count_frames(wt_mel *m)
     m->n_lines = (int64_t)m->config.n_signals * wt__stft_config(stft)->channels;
     m->n_tiles = (m->n_frames + m->lanes - 1) / m->lanes;
     if (m->n_frames < 1 || m->n_frames > INT32_MAX / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "mel: %lld frames of %lld samples, want 1..%d", (long long)m->n_frames,
+        return wt_fail(m->n_frames < 1 ? WT_ERR_LENGTH : WT_ERR_BAD_ARG,
+                       "mel: %lld frames of %lld samples, want 1..%d", (long long)m->n_frames,
                        (long long)m->config.n_samples, INT32_MAX / 2);
     return WT_OK;
 }

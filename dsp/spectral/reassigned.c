@@ -143,8 +143,9 @@ static wt_status measure(wt_reassigned *p)
     p->bins = wt_stft_bins(p->workers[0].stft[0]);
     p->n_frames = wt_stft_frames(p->workers[0].stft[0], c->n_samples);
     if (p->n_frames < 1 || p->n_frames > INT32_MAX / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "reassigned: %lld frames of %d in %lld samples, want 1..%d",
-                       (long long)p->n_frames, s->n_fft, (long long)c->n_samples, INT32_MAX / 2);
+        return wt_fail(p->n_frames < 1 ? WT_ERR_LENGTH : WT_ERR_BAD_ARG,
+                       "reassigned: %lld frames of %d in %lld samples, want 1..%d", (long long)p->n_frames, s->n_fft,
+                       (long long)c->n_samples, INT32_MAX / 2);
     p->args = (wt_reassigned_args){.frames = {.n_samples = c->n_samples,
                                               .n_frames = (int)p->n_frames,
                                               .hop = s->hop,

@@ -321,7 +321,7 @@ bool wt__stft_past(const wt_stft *stft, int64_t n_frames)
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n);
-    if (n_frames < 1) return WT_ERR_BAD_ARG;
+    if (n_frames < 1) return WT_ERR_LENGTH;
     const bool past = wt__stft_past(stft, stft->config.channels * n_frames);
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
         for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
@@ -343,7 +343,7 @@ WT_CLONES static void take_roots(float *powers, int bins)
 WT_RT wt_status wt_stft_forward_real(wt_stft *stft, const float *pcm, int64_t n, bool powers, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n), step = stft->precise ? WT__FFT64_FRAMES : 1;
-    if (n_frames < 1) return WT_ERR_BAD_ARG;
+    if (n_frames < 1) return WT_ERR_LENGTH;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
         for (int64_t t = 0; t < n_frames; t += step) {
             const int count = (int)(n_frames - t < step ? n_frames - t : step);

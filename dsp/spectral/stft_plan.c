@@ -46,8 +46,9 @@ static wt_status resolve(wt_stft_plan *p)
     p->tile = c->stft.precise ? WT__FFT64_FRAMES : 1;
     p->n_frames = c->n_frames ? c->n_frames : wt_stft_frames(stft, c->n_samples);
     if (p->n_frames < 1 || p->n_frames > INT32_MAX / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "stft: %lld frames of %lld samples, want 1..%d (n_fft %d)",
-                       (long long)p->n_frames, (long long)c->n_samples, INT32_MAX / 2, wt__stft_config(stft)->n_fft);
+        return wt_fail(p->n_frames < 1 ? WT_ERR_LENGTH : WT_ERR_BAD_ARG,
+                       "stft: %lld frames of %lld samples, want 1..%d (n_fft %d)", (long long)p->n_frames,
+                       (long long)c->n_samples, INT32_MAX / 2, wt__stft_config(stft)->n_fft);
     p->length = c->length ? c->length : wt_stft_samples(stft, p->n_frames);
     p->n_lines = (int64_t)c->n_signals * wt__stft_config(stft)->channels;
     return WT_OK;

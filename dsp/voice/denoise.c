@@ -6,6 +6,7 @@
 //     analysis    ___----~~~~~~~~~~~~~--\      F
 //     synthesis                    _/~~\_      2 M
 #include "denoise_gain.h"
+#include "op.h"
 
 #include <warptone/fft.h>
 #include <warptone/simd.h>
@@ -36,8 +37,6 @@ struct wt_denoise {
     float *memory;    // [channels][floats_of_voice]
     voice voices[MAX_CHANNELS];
 };
-
-static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 static wt_status check(const wt_denoise_config *c)
 {
@@ -126,11 +125,11 @@ wt_status wt_denoise_create(const wt_denoise_config *config, wt_denoise **denois
     wt_denoise_config c = *config;
     c.rate_hz = c.rate_hz ? c.rate_hz : 48000;
     c.channels = c.channels ? c.channels : 2;
-    c.latency_ms = or_default(c.latency_ms, 10);
-    c.frame_ms = or_default(c.frame_ms, 2 * c.latency_ms);
-    c.max_cut_db = or_default(c.max_cut_db, 30);
-    c.gate_db = or_default(c.gate_db, 6);
-    c.low_cut_hz = or_default(c.low_cut_hz, 100);
+    c.latency_ms = wt__op_setting(c.latency_ms, 10);
+    c.frame_ms = wt__op_setting(c.frame_ms, 2 * c.latency_ms);
+    c.max_cut_db = wt__op_setting(c.max_cut_db, 30);
+    c.gate_db = wt__op_setting(c.gate_db, 6);
+    c.low_cut_hz = wt__op_setting(c.low_cut_hz, 100);
     wt_status status = check(&c);
     if (status) return status;
 
@@ -218,7 +217,7 @@ WT_CLONES static void turn_down(float *spectrum, const float *gain, float streng
 wt_status wt__denoise_check_noise(const float *noise, int n_frames, int least)
 {
     if (n_frames < least)
-        return wt_fail(WT_ERR_BAD_ARG, "denoise: %d frames of noise, want %d or more", n_frames, least);
+        return wt_fail(WT_ERR_LENGTH, "denoise: %d frames of noise, want %d or more", n_frames, least);
     for (int k = 0; k < n_frames; k++)
         if (!(fabsf(noise[k]) <= DENOISE_LOUDEST))
             return wt_fail(WT_ERR_BAD_ARG, "denoise: frame %d of the noise is not finite or beyond 1e9", k);

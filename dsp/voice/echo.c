@@ -14,6 +14,7 @@
 // a block. An error 1 dB louder than the microphone says that the room has changed: all is in doubt again.
 #include "echo_rules.h"
 #include "fft_internal.h"
+#include "op.h"
 
 #include <warptone/simd.h>
 
@@ -43,8 +44,6 @@ struct wt_echo {
     size_t voice_floats;
     voice voices[MAX_CHANNELS];
 };
-
-static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 static wt_status check(const wt_echo_config *c)
 {
@@ -113,8 +112,8 @@ wt_status wt__echo_resolve(const wt_echo_config *config, wt__echo_shape *shape)
     const wt_echo_config c = {
         .rate_hz = config->rate_hz ? config->rate_hz : 48000,
         .channels = config->channels ? config->channels : 1,
-        .tail_ms = or_default(config->tail_ms, 256),
-        .latency_ms = or_default(config->latency_ms, 10),
+        .tail_ms = wt__op_setting(config->tail_ms, 256),
+        .latency_ms = wt__op_setting(config->latency_ms, 10),
     };
     wt_status status = check(&c);
     if (status) return status;

@@ -1,4 +1,5 @@
 #include "vad_internal.h"
+#include "op.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +13,6 @@ struct wt_vad {
     vad_count count;
     vad_voice voices[MAX_CHANNELS];
 };
-
-static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 static wt_status check(const wt_vad_config *c)
 {
@@ -36,10 +35,10 @@ wt_status wt__vad_resolve(const wt_vad_config *config, wt__vad_settings *setting
     const wt_vad_config c = {
         .rate_hz = config->rate_hz ? config->rate_hz : 48000,
         .channels = config->channels ? config->channels : 2,
-        .enter_db = or_default(config->enter_db, 8),
-        .leave_db = or_default(config->leave_db, 4),
-        .min_db = or_default(config->min_db, -60),
-        .hangover_ms = or_default(config->hangover_ms, 200),
+        .enter_db = wt__op_setting(config->enter_db, 8),
+        .leave_db = wt__op_setting(config->leave_db, 4),
+        .min_db = wt__op_setting(config->min_db, -60),
+        .hangover_ms = wt__op_setting(config->hangover_ms, 200),
     };
     wt_status status = check(&c);
     if (status) return status;

@@ -146,7 +146,8 @@ enum {
     LOCK_BINS = wt__vocoder_bins(SPECTRUM_N), // of a thread
     LOCK_ALL = LOCK_THREADS * LOCK_BINS,      // not fewer than there are
     LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,       // at most: they lie three bins apart
-    LOCK_EDGE = 2
+    LOCK_EDGE = 2,
+    LOCK_BLOCKS = 65536 / 56 / LOCK_THREADS // a processor must hold, by registers: lines wait for no other line
 };
 
 struct lock_frame {
@@ -216,7 +217,7 @@ static __device__ __forceinline__ void measure_region(lock_frame &f, int i)
     f.turn[i] = square > 0 ? make_double2(x * by, y * by) : make_double2(1, 0);
 }
 
-extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocoder_lock_args a)
+extern "C" __global__ void __launch_bounds__(LOCK_THREADS, LOCK_BLOCKS) vocoder_lock(wt_vocoder_lock_args a)
 {
     lock_frame &f = *(lock_frame *)all_shared;
     const float2 *in = (const float2 *)a.in + (long long)blockIdx.x * a.n_out * 2 * SPECTRUM_BINS;

@@ -30,8 +30,8 @@ typedef struct analyze_refusal {
     const char *options, *sentence;
 } analyze_refusal;
 
-/// Each is refused on the CPU with a sentence that holds this one, and leaves no file.
-void analyze_assert_refused(void **state, const char *input, const analyze_refusal *cases, int n_cases);
+/// Each is refused on the CPU with this exit code and a sentence that holds this one, and leaves no file.
+void analyze_assert_refused(void **state, const char *input, int code, const analyze_refusal *cases, int n_cases);
 
 typedef struct analyze_case {
     const char *feature; ///< and its options

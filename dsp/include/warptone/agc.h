@@ -46,7 +46,7 @@ typedef struct wt_agc_plan wt_agc_plan;
 WT_CHECKED wt_status wt_agc_plan_create(wt_device *device, const wt_agc_config *config, int n_signals,
                                         wt_agc_plan **plan);
 void wt_agc_plan_destroy(wt_agc_plan *plan); ///< NULL is allowed.  [worker]
-/// Queue wt_agc_reset of all signals.  [worker]
+/// Queue wt_agc_reset of all signals. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_agc_plan_reset(wt_agc_plan *plan, wt_stream *stream);
 /// Queue the next block, a whole signal or a part of one: every cut gives the same bits, as every number of signals
 /// does. Offsets in bytes.

@@ -70,21 +70,25 @@ typedef struct wt_chain wt_chain;
 WT_CHECKED wt_status wt_chain_create(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain);
 void wt_chain_destroy(wt_chain *chain); ///< NULL is allowed.  [worker]
 
-int wt_chain_out_channels(const wt_chain *chain);
-/// Tells chains of this process apart, from 1; a chain that wt_live_prepare made anew keeps its number.
+int wt_chain_out_channels(const wt_chain *chain); ///< of the node that is heard  [any]
+/// Tells chains of this process apart, from 1; a chain that wt_live_prepare made anew keeps its number.  [any]
 uint64_t wt_chain_number(const wt_chain *chain);
-int wt_chain_latency_frames(const wt_chain *chain); ///< exact, input to output
-int wt_chain_tail_frames(const wt_chain *chain);    ///< latency included
-int wt_chain_n_nodes(const wt_chain *chain);        ///< those of the description
+int wt_chain_latency_frames(const wt_chain *chain); ///< exact, input to output  [any]
+int wt_chain_tail_frames(const wt_chain *chain);    ///< latency included  [any]
+int wt_chain_n_nodes(const wt_chain *chain);        ///< those of the description  [any]
+/// Of a node of 0 .. n_nodes - 1: its id, borrowed until the chain is destroyed, and its type.  [any]
 const char *wt_chain_node_id(const wt_chain *chain, int node);
 const wt_node_type *wt_chain_node_type(const wt_chain *chain, int node);
 
 /// Process one block with instance 0. `in` [channels] and `out` [out channels] point to n_frames samples each (0 or
 /// more, any number); an output may be an input. Not-a-number and infinity come out of no node's state: an instance
-/// whose output is not finite is reset, counted, and gives silence for those (at most 256) frames.  [rt, running]
+/// whose output is not finite is reset, counted, and gives silence for those (at most 256) frames.
+/// Returns WT_ERR_STATE of a chain on a GPU (wt_chain_enqueue), WT_ERR_BAD_ARG when n_frames is below 0; nothing is
+/// done then.  [rt, running]
 WT_RT wt_status wt_chain_process(wt_chain *chain, const float *const *in, float *const *out, int n_frames);
 
-/// Start an instance anew: position 0, zero state, parameters at their targets.  [worker, that instance not running]
+/// Start an instance anew: position 0, zero state, parameters at their targets. Errors: WT_ERR_BAD_ARG (no such
+/// instance), on a GPU WT_ERR_CUDA.  [worker, that instance not running]
 WT_CHECKED wt_status wt_chain_reset(wt_chain *chain, int instance);
 
 /// Aim a parameter: from the next control point it moves to `value` (clamped to its range) within ramp_ms. Lock-free,

@@ -51,6 +51,7 @@ const float *wt_chroma_bank(const wt_chroma *chroma);
 ///   power   [channels][n_frames][n_fft / 2 + 1]
 ///   out     [channels][n_frames][n_chroma]
 ///
+/// Returns WT_ERR_BAD_ARG when n_frames is below 0.
 /// Source: librosa 0.11.0 feature/spectral.py, chroma_stft().  Judge: librosa in float64, 1.1e-6.  [rt, running]
 WT_RT wt_status wt_chroma_run(wt_chroma *chroma, const float *power, int64_t n_frames, float *out);
 /// Queue it on a stream; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6.  [worker]

@@ -61,7 +61,8 @@ typedef struct wt_nn_filter_config {
 ///
 ///   in, out   [rows][columns], not the same
 ///
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY.  Source: librosa 0.11.0 decompose.py, nn_filter(); segment.py,
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_LENGTH (fewer than 2 width + 3 columns, or more than 32768), WT_ERR_NO_MEMORY.
+/// Source: librosa 0.11.0 decompose.py, nn_filter(); segment.py,
 /// recurrence_matrix().  Judge: librosa in float64, 1e-6.  [worker]
 WT_CHECKED wt_status wt_nn_filter(const wt_nn_filter_config *config, const float *in, float *out);
 

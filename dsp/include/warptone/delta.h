@@ -30,7 +30,7 @@ typedef struct wt_delta_config {
 ///
 ///   in, out   [n_rows][n_frames]   different arrays
 ///
-/// Errors: WT_ERR_BAD_ARG (width, order, mode; with interp fewer frames than the width).
+/// Errors: WT_ERR_BAD_ARG (width, order, mode), WT_ERR_LENGTH (no frame; with interp fewer than the width).
 /// Source: librosa 0.11.0 feature/utils.py, delta(); scipy.signal.savgol_filter.  Judge: librosa in float64, 1e-6 of
 /// the peak.  [worker]
 WT_CHECKED wt_status wt_delta_run(const wt_delta_config *config, const float *in, int64_t n_rows, int64_t n_frames,

@@ -49,7 +49,7 @@ WT_RT void wt_denoise_set_strength(wt_denoise *denoise, double strength);
 ///
 ///   noise     [channels][n_frames]   one analysis window or more; borrowed for the call
 ///
-/// Errors: WT_ERR_BAD_ARG (too short, or not finite); the profile is then as before.  [any but rt]
+/// Errors: WT_ERR_LENGTH (too short), WT_ERR_BAD_ARG (not finite); the profile is then as before.  [any but rt]
 WT_CHECKED wt_status wt_denoise_learn(wt_denoise *denoise, const float *const *noise, int n_frames);
 
 /// One block. Silence gives silence. Every cut into blocks gives the same bits. Samples that are not finite or beyond
@@ -86,11 +86,14 @@ int wt_denoise_plan_window_frames(const wt_denoise_plan *plan);  ///< As wt_deno
 
 /// As wt_denoise_set_strength, for the blocks queued from now on.  [worker]
 void wt_denoise_plan_set_strength(wt_denoise_plan *plan, double strength);
-/// Queue wt_denoise_reset.  [worker]
+/// Queue wt_denoise_reset. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_denoise_plan_reset(wt_denoise_plan *plan, wt_stream *stream);
 /// Wait for the stream, then wt_denoise_learn of every channel, on the calling thread, whatever the device.
 ///
-///   noise     [n_signals][channels][n_frames]   in host memory; borrowed for the call  [worker]
+///   noise     [n_signals][channels][n_frames]   in host memory; borrowed for the call
+///
+/// Errors: those of wt_denoise_learn; WT_ERR_BAD_ARG (a stream of another device), those of wt_stream_synchronize.
+/// [worker]
 WT_CHECKED wt_status wt_denoise_plan_learn(wt_denoise_plan *plan, wt_stream *stream, const float *noise, int n_frames);
 /// Queue the next block; offsets in bytes. All calls of a plan go to one stream of its device. Every cut into blocks
 /// gives the same bits, as every number of signals does.

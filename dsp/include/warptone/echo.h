@@ -57,7 +57,7 @@ typedef struct wt_echo_plan_config {
 /// [worker]
 WT_CHECKED wt_status wt_echo_plan_create(wt_device *device, const wt_echo_plan_config *config, wt_echo_plan **plan);
 void wt_echo_plan_destroy(wt_echo_plan *plan); ///< NULL is allowed.  [worker]
-/// Queue wt_echo_reset of all signals.  [worker]
+/// Queue wt_echo_reset of all signals. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_echo_plan_reset(wt_echo_plan *plan, wt_stream *stream);
 /// Queue the next block; offsets in bytes. All calls of a plan go to one stream of its device. Every cut into blocks
 /// gives the same bits, as every number of signals does.

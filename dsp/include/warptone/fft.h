@@ -53,6 +53,7 @@ void wt_fft_destroy(wt_fft *plan); ///< NULL is allowed.  [worker, not armed]
 ///   in, out   as the plan's layout says; they may be the same when each transform begins at the same address on both
 ///             sides and no two transforms share one; otherwise they must not overlap
 ///
+/// Returns WT_OK: the plan was checked when it was made.
 /// Source: Stockham autosort, as in C. Van Loan, Computational Frameworks for the FFT, 1992; L. Bluestein, 1970.
 /// Judge:  fft_ref.c, 130 dB up to n = 4096, above that 1 dB less for each further doubling.  [rt, running]
 WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out);

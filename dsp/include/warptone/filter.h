@@ -62,6 +62,8 @@ WT_CHECKED wt_status wt_sos_zi(const double *sos, int n_sections, double *zi);
 ///
 ///   b, a   [n]       borrowed for the call
 ///   zi     [n - 1]   caller's
+///
+/// Errors: WT_ERR_BAD_ARG (a[0] or the sum of a is 0).  [any but rt]
 WT_CHECKED wt_status wt_lfilter_zi(const double *b, const double *a, int n, double *zi);
 
 // ---- streaming
@@ -100,7 +102,8 @@ WT_RT void wt_sos_process(wt_sos *filter, const float *const *in, float *const *
 ///   in, out   [n_frames]   one channel; may be the same
 ///   pad_frames             0 = scipy's default, 3 * (2 n_sections + 1 - trivial zeros or poles); -1 = no padding
 ///
-/// Errors: WT_ERR_BAD_ARG (n_frames <= padding, sections as in wt_sos_create and wt_sos_zi), WT_ERR_NO_MEMORY.
+/// Errors: WT_ERR_LENGTH (n_frames <= padding), WT_ERR_BAD_ARG (sections as in wt_sos_create and wt_sos_zi),
+/// WT_ERR_NO_MEMORY.
 /// Judge:  scipy.signal.sosfiltfilt.  [worker]
 WT_CHECKED wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames,
                                      int pad_frames);
@@ -138,11 +141,13 @@ WT_CHECKED wt_status wt_sos_plan_create(wt_device *device, const wt_sos_config *
                                         wt_sos_plan **plan);
 void wt_sos_plan_destroy(wt_sos_plan *plan); ///< NULL is allowed.  [worker]
 
-/// Queue wt_sos_reset.  [worker]
+/// Queue wt_sos_reset. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_sos_plan_reset(wt_sos_plan *plan, wt_stream *stream);
 /// Queue wt_sos_reset_to; offset in bytes.
 ///
-///   level   [n_signals][channels]  [worker]
+///   level   [n_signals][channels]
+///
+/// Errors: WT_ERR_BAD_ARG (a stream of another device, a range that does not fit), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_sos_plan_reset_to(wt_sos_plan *plan, wt_stream *stream, const wt_buffer *level,
                                           size_t level_offset);
 /// Queue the next block, of any length; offsets in bytes. All calls of a plan go to one stream of its device. Every cut

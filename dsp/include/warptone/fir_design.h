@@ -84,7 +84,7 @@ WT_CHECKED wt_status wt_savgol_taps(const wt_savgol_config *config, int position
 ///
 ///   in, out   [n_frames]   different arrays; n_frames >= n_taps
 ///
-/// Errors: WT_ERR_BAD_ARG.  Judge: scipy 1.15.3.  [worker]
+/// Errors: those of wt_savgol_taps, WT_ERR_LENGTH (fewer frames than taps).  Judge: scipy 1.15.3.  [worker]
 WT_CHECKED wt_status wt_savgol_filter(const wt_savgol_config *config, const float *in, float *out, int n_frames);
 
 // ---- many rows on a stream

@@ -116,14 +116,16 @@ WT_CHECKED wt_status wt_live_move(wt_live *live, bool to_cpu);
 
 int wt_live_latency_frames(const wt_live *live); ///< input to output, pipelining included  [any]
 int wt_live_out_channels(const wt_live *live);   ///< [any]
-WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value);             ///< [rt, any]
+/// Returns as wt_chain_set; WT_ERR_STATE while there is no chain.  [rt, any]
+WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value);
 /// As above, for the chain of this number (chain.h): WT_ERR_STATE, and nothing is set, when another plays by now.
 /// [rt, any]
 WT_RT wt_status wt_live_set_if(wt_live *live, uint64_t number, int node, int param, float value);
 WT_RT float wt_live_get(const wt_live *live, int node, int param);                        ///< [rt, any]
 WT_RT int wt_live_readings(const wt_live *live, int node, float *values, int max_values); ///< [rt, any]
+/// Errors: WT_ERR_NOT_FOUND with the nearest name, or that no chain is loaded.  [any but rt]
 WT_CHECKED wt_status wt_live_find(const wt_live *live, const char *node_id, const char *param, int *node,
-                                  int *param_index); ///< [any but rt]
+                                  int *param_index);
 /// The chain itself, for its names and types; borrowed until the next load or prepare.  [the worker that loads]
 const wt_chain *wt_live_chain(const wt_live *live);
 
@@ -141,9 +143,9 @@ typedef struct wt_live_tap wt_live_tap;
 /// WT_ERR_NOT_FOUND with the nearest id. [worker]
 WT_CHECKED wt_status wt_live_tap_open(wt_live *live, const wt_live_tap_config *config, wt_live_tap **tap);
 void wt_live_tap_close(wt_live_tap *tap); ///< [worker]
-int wt_live_tap_channels(const wt_live_tap *tap);
+int wt_live_tap_channels(const wt_live_tap *tap); ///< [any]
 /// Take up to n_frames, interleaved; returns the frames taken. What the ring could not hold is counted in `lost`
-/// (frames since the last call; NULL = not wanted).  [one reader]
+/// (frames since the last call; NULL = not wanted).  [any but rt, one reader]
 int wt_live_tap_read(wt_live_tap *tap, float *frames, int n_frames, uint64_t *lost);
 
 typedef struct wt_live_insert_config {
@@ -156,8 +158,8 @@ typedef struct wt_live_insert wt_live_insert;
 /// At most 8. Errors: WT_ERR_NOT_FOUND, WT_ERR_BAD_ARG (channels).  [worker]
 WT_CHECKED wt_status wt_live_insert_open(wt_live *live, const wt_live_insert_config *config, wt_live_insert **insert);
 void wt_live_insert_close(wt_live_insert *insert); ///< [worker]
-/// Queue interleaved frames at the live rate; returns the frames that found room. An empty ring is silence.  [one
-/// writer]
+/// Queue interleaved frames at the live rate; returns the frames that found room. An empty ring is silence.
+/// [any but rt, one writer]
 int wt_live_insert_write(wt_live_insert *insert, const float *frames, int n_frames);
 
 // ---- figures
@@ -199,7 +201,7 @@ typedef struct wt_live_times {
 /// Of the last answer that a device gave; zeros before it.  [rt, the thread that calls wt_live_process]
 WT_RT wt_live_times wt_live_last_times(const wt_live *live);
 /// Of the answers that came too late for their blocks, found when the next block came at the earliest: the `back`th
-/// from the last, 0 .. 3; likewise.
+/// from the last, 0 .. 3.  [rt, the thread that calls wt_live_process]
 WT_RT wt_live_times wt_live_late_times(const wt_live *live, int back);
 /// The round trips (GPU) or process times (CPU) themselves, to draw or merge; borrowed.  [any]
 const wt_histogram *wt_live_histogram(const wt_live *live);

@@ -74,6 +74,7 @@ WT_RT void wt_loudness_peaks(const wt_loudness *meter, float *sample_peaks, floa
 void wt_loudness_merge(wt_loudness *into, const wt_loudness *from);
 
 /// Gain in dB that brings a programme to `target_lufs` without its true peak passing `ceiling_dbtp`; 0 for silence.
+/// [any]
 double wt_loudness_gain_db(const wt_loudness_values *values, double target_lufs, double ceiling_dbtp);
 
 // ---- many whole programmes
@@ -116,7 +117,8 @@ typedef struct wt_loudness_plan wt_loudness_plan;
 WT_CHECKED wt_status wt_loudness_plan_create(wt_device *device, const wt_loudness_config *config, int n_signals,
                                              wt_loudness_plan **plan);
 void wt_loudness_plan_destroy(wt_loudness_plan *plan); ///< NULL is allowed.  [worker]
-/// Queue wt_loudness_reset of all programmes.  [worker]
+/// Queue wt_loudness_reset of all programmes. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.
+/// [worker]
 WT_CHECKED wt_status wt_loudness_plan_reset(wt_loudness_plan *plan, wt_stream *stream);
 /// Queue the next block: every cut gives the same bits, as every number of programmes does. Offset in bytes.
 ///

@@ -69,7 +69,8 @@ typedef struct wt_mel wt_mel;
 /// Plan. `device` NULL = the CPU, immediate calls only; else borrowed until the plan is destroyed.
 /// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel; others, and precise spectra unless
 /// `float_on_gpu`, go by memory, in double.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_LENGTH (signals without a frame), WT_ERR_NO_MEMORY, and those of
+/// wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_mel_create(wt_device *device, const wt_mel_config *config, wt_mel **mel);
 void wt_mel_destroy(wt_mel *mel); ///< NULL is allowed.  [worker, not armed]
 

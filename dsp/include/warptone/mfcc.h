@@ -34,7 +34,7 @@ int64_t wt_mfcc_frames(const wt_mfcc *mfcc);   ///< frames of a channel.  [any]
 /// Source: librosa 0.11.0 feature/spectral.py, mfcc(); scipy.fft.dct.  Judge: librosa in float64, 2e-7 of the
 /// peak.  [rt, running]
 WT_RT void wt_mfcc_run(wt_mfcc *mfcc, const float *pcm, float *out);
-/// Queue the same; as wt_mel_enqueue.  [worker]
+/// Queue the same. Errors: those of wt_mel_enqueue.  [worker]
 WT_CHECKED wt_status wt_mfcc_enqueue(wt_mfcc *mfcc, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
                                      wt_buffer *out, size_t out_offset);
 

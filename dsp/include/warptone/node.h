@@ -95,10 +95,10 @@ int wt_node_type_n_params(const wt_node_type *type);
 /// One of them by its number, or NULL.  [any]
 const wt_param_info *wt_node_type_param(const wt_node_type *type, int param);
 
-// ---- for plan() functions
+// ---- for plan() functions, within the call  [worker]
 
-double wt_setup_rate_hz(const wt_node_setup *setup);
-int wt_setup_n_inputs(const wt_node_setup *setup);
+double wt_setup_rate_hz(const wt_node_setup *setup);          ///< of the chain
+int wt_setup_n_inputs(const wt_node_setup *setup);            ///< without the side chain
 int wt_setup_channels(const wt_node_setup *setup, int input); ///< channels of one input
 int wt_setup_side_channels(const wt_node_setup *setup);       ///< 0 = no side chain
 /// A number for spreading work: instances and nodes with different values peak at different times.

@@ -30,6 +30,17 @@ typedef struct wt_normalize_config {
     bool no_true_peak;      ///< by loudness: the ceiling is for the largest sample
 } wt_normalize_config;
 
+/// What becomes of a signal.
+typedef struct wt_normalize_result {
+    double level_db;  ///< as it came, by the kind's measure; -INFINITY or NaN where nothing can be measured
+    double gain_db;   ///< of all its samples; 0 where nothing can be measured
+    double missed_db; ///< how far below the target the ceiling keeps it; 0 = it is there
+} wt_normalize_result;
+
+/// The gain of a signal of this level by the kind's measure and this largest peak, in dB. Of the config only kind,
+/// target and ceiling are looked at.  [any]
+WT_RT wt_normalize_result wt_normalize_find(const wt_normalize_config *config, double level_db, double peak_db);
+
 /// One call at a time uses it.
 typedef struct wt_normalize wt_normalize;
 
@@ -45,9 +56,14 @@ void wt_normalize_destroy(wt_normalize *plan); ///< NULL is allowed.  [worker]
 ///
 /// Source: EBU R 128 for loudness.  Judge: the definition; wt_loudness_gain_db.  [rt, running]
 WT_RT void wt_normalize_run(wt_normalize *plan, const float *in, float *out);
+/// What the last wt_normalize_run did: results [n_signals].  [rt, running]
+WT_RT void wt_normalize_query(const wt_normalize *plan, wt_normalize_result *results);
 /// Queue it; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_normalize_enqueue(wt_normalize *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                           wt_buffer *out, size_t out_offset);
+/// Wait for what was queued last on this stream, and tell what it did: results [n_signals].
+/// Errors: those of wt_stream_download and wt_stream_synchronize.  [worker]
+WT_CHECKED wt_status wt_normalize_fetch(wt_normalize *plan, wt_stream *stream, wt_normalize_result *results);
 
 #ifdef __cplusplus
 }

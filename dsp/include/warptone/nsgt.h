@@ -56,6 +56,7 @@ int64_t wt_nsgt_slices(const wt_nsgt *nsgt, int64_t n);    ///< that a signal of
 ///   pcm   [channels][n]
 ///   out   complex, laid out as wt_nsgt_get_row says
 ///
+/// Returns WT_ERR_BAD_ARG when n is below 1 or `first` below 0.
 /// Source: G. A. Velasco, N. Holighaus, M. Doerfler, T. Grill, Constructing an invertible constant-Q transform with
 /// nonstationary Gabor frames, DAFx 2011; slices: N. Holighaus et al., A framework for invertible, real-time constant-Q
 /// transforms, IEEE TASLP 21(4), 2013.  Judge: a double discrete Fourier sum (test_nsgt.c), 120 dB.  [rt, running]
@@ -67,7 +68,7 @@ WT_RT wt_status wt_nsgt_forward(wt_nsgt *nsgt, const float *pcm, int64_t n, int6
 ///   in    as wt_nsgt_forward gives it, perhaps changed
 ///   pcm   [channels][n]
 ///
-/// Judge: forward and back, 120 dB.  [rt, running]
+/// Returns as wt_nsgt_forward.  Judge: forward and back, 120 dB.  [rt, running]
 WT_RT wt_status wt_nsgt_inverse(wt_nsgt *nsgt, const float *in, int64_t n, int64_t first, float *pcm);
 
 /// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend slices are spread over the

@@ -78,7 +78,7 @@ void wt_overlap_save_plan_destroy(wt_overlap_save_plan *plan); ///< NULL is allo
 
 int wt_overlap_save_plan_latency_frames(const wt_overlap_save_plan *plan); ///< as of wt_overlap_save  [any]
 
-/// Queue wt_overlap_save_reset.  [worker]
+/// Queue wt_overlap_save_reset. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_overlap_save_plan_reset(wt_overlap_save_plan *plan, wt_stream *stream);
 /// Queue the next block, wt_overlap_save_plan_latency_frames late; offsets in bytes. All calls of a plan go to one
 /// stream of its device. Every cut into blocks gives the same bits, as every number of signals does.

@@ -41,7 +41,8 @@ typedef struct wt_yin wt_yin;
 
 /// Plan YIN. `device` NULL = the CPU, immediate calls only; else it is borrowed until the plan is destroyed.
 /// Frames too long for a GPU's shared memory are worked on in its memory: 1 GB, or one block of 16 frames.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_LENGTH (not centred, and shorter than a frame), WT_ERR_NO_MEMORY,
+/// and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_yin_create(wt_device *device, const wt_yin_config *config, wt_yin **plan);
 void wt_yin_destroy(wt_yin *plan); ///< NULL is allowed.  [worker, not armed]
 
@@ -81,7 +82,7 @@ typedef struct wt_pyin_config {
 typedef struct wt_pyin wt_pyin;
 
 /// Plan pYIN. Memory of a signal at work: about 64 MB on the CPU; on a GPU 4 GB, or one signal.
-/// Errors: as wt_yin_create; WT_ERR_BAD_ARG when transitions reach over more bins than there are.
+/// Errors: as wt_yin_create; WT_ERR_BAD_ARG when transitions reach over more bins than there are.  [worker, not armed]
 WT_CHECKED wt_status wt_pyin_create(wt_device *device, const wt_pyin_config *config, wt_pyin **plan);
 void wt_pyin_destroy(wt_pyin *plan); ///< NULL is allowed.  [worker, not armed]
 

@@ -23,7 +23,7 @@ typedef struct wt_reassigned_config {
 typedef struct wt_reassigned wt_reassigned;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
-/// Errors: those of wt_stft_create; WT_ERR_BAD_ARG (rate, ref_power, n_signals, signals without a frame),
+/// Errors: those of wt_stft_create; WT_ERR_BAD_ARG (rate, ref_power, n_signals), WT_ERR_LENGTH (no frame),
 /// WT_ERR_NO_MEMORY; on a GPU those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_reassigned_create(wt_device *device, const wt_reassigned_config *config, wt_reassigned **plan);
 void wt_reassigned_destroy(wt_reassigned *plan); ///< NULL is allowed.  [worker]

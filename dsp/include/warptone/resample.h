@@ -123,7 +123,7 @@ void wt_resample_stream_destroy(wt_resample_stream *plan); ///< NULL is allowed.
 int wt_resample_stream_frames(const wt_resample_stream *plan, int n_in);
 int wt_resample_stream_rest(const wt_resample_stream *plan);
 
-/// Queue wt_resample_reset.  [worker]
+/// Queue wt_resample_reset. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_resample_stream_reset(wt_resample_stream *plan, wt_stream *stream);
 /// wt_resample_steer from the next block's first output on.
 /// Errors: WT_ERR_STATE (not variable), WT_ERR_BAD_ARG (out of range).  [worker]
@@ -139,7 +139,8 @@ WT_CHECKED wt_status wt_resample_stream_steer(wt_resample_stream *plan, wt_strea
 /// Judge:  wt_resample_process, on a GPU 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_resample_stream_enqueue(wt_resample_stream *plan, wt_stream *stream, const wt_buffer *in,
                                                 size_t in_offset, int n_in, wt_buffer *out, size_t out_offset);
-/// Queue what is still to come, [n_signals][channels][wt_resample_stream_rest]; then only a reset is of use.  [worker]
+/// Queue what is still to come, [n_signals][channels][wt_resample_stream_rest]; then only a reset is of use.
+/// Errors: WT_ERR_BAD_ARG (a range that does not fit), WT_ERR_STATE (drained).  [worker]
 WT_CHECKED wt_status wt_resample_stream_drain(wt_resample_stream *plan, wt_stream *stream, wt_buffer *out,
                                               size_t out_offset);
 

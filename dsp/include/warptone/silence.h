@@ -22,7 +22,8 @@ typedef struct wt_level_config {
 int64_t wt_level_frames(const wt_level_config *config, int64_t n);
 
 /// Root mean square of each frame: pcm [n], out [n_frames].
-/// Errors: WT_ERR_BAD_ARG (frame_length or hop below 1, no frame).  Judge: librosa, 1e-6 of the peak.  [worker]
+/// Errors: WT_ERR_BAD_ARG (frame_length or hop below 1), WT_ERR_LENGTH (no frame).
+/// Judge: librosa, 1e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_level_rms(const wt_level_config *config, const float *pcm, int64_t n, float *out);
 /// Mean square of each frame: its energy over its length. Likewise.  [worker]
 WT_CHECKED wt_status wt_level_energy(const wt_level_config *config, const float *pcm, int64_t n, float *out);
@@ -35,14 +36,14 @@ typedef struct wt_span {
 
 /// The part from the first to the last frame less than top_db (0 = 60) below the loudest; empty when there is none.
 /// Channels [channels][n] count together.
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY.  Judge: librosa, identical.  [worker]
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_LENGTH (no frame), WT_ERR_NO_MEMORY.  Judge: librosa, identical.  [worker]
 WT_CHECKED wt_status wt_silence_trim(const wt_level_config *config, double top_db, const float *pcm, int channels,
                                      int64_t n, wt_span *span);
-/// All such parts: at most `room` of them are written to spans, their number to n_spans.  [worker]
+/// All such parts: at most `room` of them are written to spans, their number to n_spans. Likewise.  [worker]
 WT_CHECKED wt_status wt_silence_split(const wt_level_config *config, double top_db, const float *pcm, int channels,
                                       int64_t n, wt_span *spans, int64_t room, int64_t *n_spans);
 
-/// wt_silence_split from the RMS of all frames, [wt_level_frames(n)], as wt_level_rms gives it.
+/// wt_silence_split from the RMS of all frames, [wt_level_frames(n)], as wt_level_rms gives it. Likewise.  [worker]
 WT_CHECKED wt_status wt_silence_split_rms(const wt_level_config *config, double top_db, const float *rms, int64_t n,
                                           wt_span *spans, int64_t room, int64_t *n_spans);
 

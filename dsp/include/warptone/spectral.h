@@ -23,7 +23,7 @@ typedef struct wt_spectral_shape {
     int64_t n_frames;
 } wt_spectral_shape;
 
-/// Mean frequency, Hz: out [n_frames].  Errors: WT_ERR_BAD_ARG, here and below.  [worker]
+/// Mean frequency, Hz: out [n_frames].  Errors: WT_ERR_BAD_ARG (the shape).  [worker]
 WT_CHECKED wt_status wt_spectral_centroid(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
 /// (sum of m |f - centroid|^p)^(1 / p), of magnitudes that sum to 1 unless `no_norm`; p 0 = 2. out [n_frames].
@@ -31,11 +31,13 @@ WT_CHECKED wt_status wt_spectral_centroid(const wt_spectral_shape *shape, const 
 WT_CHECKED wt_status wt_spectral_bandwidth(const wt_spectral_shape *shape, const float *magnitude, double p,
                                            bool no_norm, float *out);
 
-/// Lowest frequency below which lies the share `percent` (0 = 0.85) of the sum: out [n_frames], Hz.  [worker]
+/// Lowest frequency below which lies the share `percent` (0 = 0.85) of the sum: out [n_frames], Hz.
+/// Errors: WT_ERR_BAD_ARG (the shape, percent).  [worker]
 WT_CHECKED wt_status wt_spectral_rolloff(const wt_spectral_shape *shape, const float *magnitude, double percent,
                                          float *out);
 
-/// Geometric over arithmetic mean of max(amin, m^power); power 0 = 2, amin 0 = 1e-10. out [n_frames].  [worker]
+/// Geometric over arithmetic mean of max(amin, m^power); power 0 = 2, amin 0 = 1e-10. out [n_frames].
+/// Errors: WT_ERR_BAD_ARG (the shape, power, amin).  [worker]
 WT_CHECKED wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magnitude, double power,
                                           double amin, float *out);
 
@@ -57,10 +59,12 @@ WT_CHECKED wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, cons
                                             float *out);
 
 /// Sum of what each bin gained since the frame before, 0 for the first: out [n_frames].
+/// Errors: WT_ERR_BAD_ARG (the shape).
 /// Source: S. Dixon, Onset Detection Revisited, 2006, eq. 2.2 without squares.  Judge: the definition.  [worker]
 WT_CHECKED wt_status wt_spectral_flux(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
-/// Root mean square of the frames' samples by Parseval, of rectangular windows: out [n_frames].  [worker]
+/// Root mean square of the frames' samples by Parseval, of rectangular windows: out [n_frames].
+/// Errors: WT_ERR_BAD_ARG (the shape).  [worker]
 WT_CHECKED wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
 /// What contrast compares: the peaks and valleys of the bands, each [n_bands + 1][n_frames], not in decibels.

@@ -53,7 +53,7 @@ int64_t wt_stft_samples(const wt_stft *stft, int64_t n_frames);
 ///   pcm   [channels][n]                  borrowed for the call
 ///   out   [channels][n_frames][bins][2]  unscaled spectra, frame by frame (librosa's memory order)
 ///
-/// Returns WT_ERR_BAD_ARG when there is no frame: an empty signal, or without centring one shorter than n_fft.
+/// Returns WT_ERR_LENGTH when there is no frame: an empty signal, or without centring one shorter than n_fft.
 /// Source: librosa 0.11.0 core/spectrum.py, stft().  Judge: librosa in float64, 2e-7 of the peak.  [rt, running]
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out);
 
@@ -96,7 +96,8 @@ typedef struct wt_stft_plan wt_stft_plan;
 /// Plan. The device is borrowed until the plan is destroyed; a CPU device shares the frames among its threads.
 /// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel each way; other lengths, hops with which
 /// the inverse does not fit shared memory, and precise transforms go by memory, in double, some frames at a time.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_LENGTH (signals without a frame), WT_ERR_NO_MEMORY, and those of
+/// wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *config, wt_stft_plan **plan);
 void wt_stft_plan_destroy(wt_stft_plan *plan); ///< NULL is allowed.  [worker, not armed]
 

@@ -59,7 +59,7 @@ WT_CHECKED wt_status wt_stft_stream_plan_create(wt_device *device, const wt_stft
 void wt_stft_stream_plan_destroy(wt_stft_stream_plan *plan); ///< NULL is allowed.  [worker]
 /// Frames that the next forward call completes when it takes n samples.  [worker]
 int wt_stft_stream_plan_frames(const wt_stft_stream_plan *plan, int n);
-/// Queue forgetting the past.  [worker]
+/// Queue forgetting the past. Errors: WT_ERR_BAD_ARG (a stream of another device), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_stft_stream_plan_reset(wt_stft_stream_plan *plan, wt_stream *stream);
 
 /// Queue a block of every stream; offsets in bytes. All calls of a plan go to one stream of its device.

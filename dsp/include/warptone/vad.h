@@ -44,7 +44,7 @@ int wt_vad_latency_frames(const wt_vad *vad); ///< From a sound's first frame to
 WT_RT int wt_vad_process(wt_vad *vad, const float *const *in, int n_frames, bool *speech);
 
 WT_RT bool wt_vad_active(const wt_vad *vad, int c);     ///< The last decision for channel c.  [rt, running]
-WT_RT double wt_vad_level_db(const wt_vad *vad, int c); ///< Power of its last window, dB full scale, -200 at least.
+WT_RT double wt_vad_level_db(const wt_vad *vad, int c); ///< Power of its last window, dBFS.  [rt, running]
 WT_RT double wt_vad_floor_db(const wt_vad *vad, int c); ///< Background, dB full scale, -200 at least.  [rt, running]
 
 // ---- whole signals, on a stream

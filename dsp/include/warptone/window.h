@@ -38,7 +38,7 @@ typedef struct wt_window_config {
 /// Errors: WT_ERR_BAD_ARG naming the field.
 /// Source: scipy 1.15 signal/windows/_windows.py.  Judge: scipy's values, 1e-7.  [any but rt]
 WT_CHECKED wt_status wt_window_fill(const wt_window_config *config, float *out);
-/// The same in double.
+/// The same in double; likewise.  [any but rt]
 WT_CHECKED wt_status wt_window_fill_double(const wt_window_config *config, double *out);
 
 /// Do windows `hop` samples apart add up to a constant, within `tolerance` (0 = 1e-10)? Source: scipy check_COLA.

@@ -24,6 +24,7 @@ typedef struct wt_manual_clock {
     int64_t time_ns;
 } wt_manual_clock;
 
+/// Set it, and move it by `delta_ns`. Its reader and who moves it are one thread, or take turns.  [any]
 void wt_manual_clock_init(wt_manual_clock *clock, int64_t start_ns);
 void wt_manual_clock_advance(wt_manual_clock *clock, int64_t delta_ns);
 

@@ -43,7 +43,7 @@ typedef struct wt_cpu_executor_info {
     int n_pinned;   ///< threads whose processor was accepted by the system
     int n_priority; ///< and whose nice or real-time priority was
 } wt_cpu_executor_info;
-void wt_cpu_executor_get_info(const wt_cpu_executor *executor, wt_cpu_executor_info *info);
+void wt_cpu_executor_get_info(const wt_cpu_executor *executor, wt_cpu_executor_info *info); ///< [any]
 
 /// Inside a running function: should it return soon, because it was cancelled or more urgent work waits?  [worker]
 WT_RT bool wt_job_should_stop(const wt_job *job);

@@ -102,7 +102,7 @@ WT_CHECKED wt_status wt_buffer_create(wt_device *device, wt_memory memory, size_
 /// or the next quiesce (arm.h). NULL is allowed.  [worker]
 void wt_buffer_destroy(wt_buffer *buffer);
 
-size_t wt_buffer_size_bytes(const wt_buffer *buffer);
+size_t wt_buffer_size_bytes(const wt_buffer *buffer); ///< as created  [any]
 /// The host's pointer; NULL for device memory of a GPU.  [any]
 void *wt_buffer_host(const wt_buffer *buffer);
 /// The address kernels use: a CUdeviceptr on a GPU, the host pointer on the CPU; 0 for pinned memory on a GPU.  [any]
@@ -114,20 +114,23 @@ typedef struct wt_stream_config {
     int priority; ///< 0 = ordinary, 1 = the device's highest, -1 = its lowest
 } wt_stream_config;
 
+/// `config` NULL = all zero. The device is borrowed until the stream is destroyed.
+/// Errors: WT_ERR_BAD_ARG (priority), WT_ERR_NO_MEMORY, WT_ERR_CUDA, WT_ERR_DEVICE_LOST.  [worker]
 WT_CHECKED wt_status wt_stream_create(wt_device *device, const wt_stream_config *config, wt_stream **stream);
 void wt_stream_destroy(wt_stream *stream); ///< Waits for what is queued. NULL is allowed.  [worker]
-wt_device *wt_stream_device(const wt_stream *stream);
+wt_device *wt_stream_device(const wt_stream *stream); ///< [any]
 
 /// Copy between two ranges: each end a buffer with an offset. Asynchronous when the host end is pinned or mapped.
 /// Errors: WT_ERR_BAD_ARG naming the range that does not fit, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_stream_copy(wt_stream *stream, wt_buffer *to, size_t to_offset, const wt_buffer *from,
                                     size_t from_offset, size_t size_bytes);
 /// Copy from or to ordinary memory, which is borrowed until the stream passes this point (use wt_stream_synchronize).
+/// Errors: as wt_stream_copy.  [worker]
 WT_CHECKED wt_status wt_stream_upload(wt_stream *stream, wt_buffer *to, size_t to_offset, const void *from,
                                       size_t size_bytes);
 WT_CHECKED wt_status wt_stream_download(wt_stream *stream, void *to, const wt_buffer *from, size_t from_offset,
                                         size_t size_bytes);
-/// Set every byte of a range.
+/// Set every byte of a range. Errors: as wt_stream_copy.  [worker]
 WT_CHECKED wt_status wt_stream_fill(wt_stream *stream, wt_buffer *buffer, size_t offset, unsigned char value,
                                     size_t size_bytes);
 /// Wait until everything queued has run; returns the first error any of it met since the last call.
@@ -136,17 +139,23 @@ WT_CHECKED wt_status wt_stream_synchronize(wt_stream *stream);
 /// Nothing is queued or running, or the device is lost.  [worker]
 bool wt_stream_idle(const wt_stream *stream);
 
+/// The device is borrowed until the event is destroyed. Errors: WT_ERR_NO_MEMORY, WT_ERR_CUDA, WT_ERR_DEVICE_LOST.
+/// [worker]
 WT_CHECKED wt_status wt_event_create(wt_device *device, wt_event **event);
-void wt_event_destroy(wt_event *event); ///< NULL is allowed.
+void wt_event_destroy(wt_event *event); ///< NULL is allowed.  [worker]
 /// Mark this point of the stream, with a time stamp.
+/// Errors: WT_ERR_BAD_ARG (another device's), WT_ERR_STATE (a graph is recorded on the stream), WT_ERR_CUDA,
+/// WT_ERR_DEVICE_LOST.  [worker]
 WT_CHECKED wt_status wt_event_record(wt_event *event, wt_stream *stream);
 /// Later work of `stream` waits for the last record of `event` made so far, which may be on another stream; recording
-/// the event again does not move it. An event never recorded holds up nobody.
+/// the event again does not move it. An event never recorded holds up nobody. Errors: as wt_event_record.  [worker]
 WT_CHECKED wt_status wt_stream_wait(wt_stream *stream, wt_event *event);
-/// True when the last record was reached, or nothing was recorded.
+/// True when the last record was reached, or nothing was recorded.  [worker]
 bool wt_event_done(const wt_event *event);
+/// Wait for that. Errors: WT_ERR_CUDA, WT_ERR_DEVICE_LOST.  [worker]
 WT_CHECKED wt_status wt_event_synchronize(wt_event *event);
-/// Device time between two reached records, in microseconds.
+/// Device time between two reached records, in microseconds; 0 after an error.
+/// Errors: WT_ERR_BAD_ARG (of different devices), WT_ERR_STATE (never recorded, or not reached), WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_event_elapsed_us(const wt_event *begin, const wt_event *end, double *elapsed_us);
 
 #ifdef __cplusplus

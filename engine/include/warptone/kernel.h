@@ -29,13 +29,13 @@ typedef struct wt_module_config {
 /// text of another architecture (matmul_wgmma.cu is for 9.0 alone).  [worker]
 WT_CHECKED wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module);
 /// Its two halves, for a module that is to be loaded in a short quiesce. Prepare compiles or fetches, and calls the
-/// driver for nothing; load makes the kernels usable.  [worker]
+/// driver for nothing; load makes the kernels usable. Errors: those of wt_module_create, each its own half's.  [worker]
 WT_CHECKED wt_status wt_module_prepare(wt_device *device, const wt_module_config *config, wt_module **module);
 WT_CHECKED wt_status wt_module_load(wt_module *module);
 void wt_module_destroy(wt_module *module); ///< NULL is allowed. Armed: put aside (arm.h).  [worker]
 
 /// One `extern "C" __global__` function of a module that is loaded; lives as long as the module.
-/// Errors: WT_ERR_NOT_FOUND naming the module, WT_ERR_STATE (not loaded).
+/// Errors: WT_ERR_NOT_FOUND naming the module, WT_ERR_STATE (not loaded), WT_ERR_ARMED (its first time).  [worker]
 WT_CHECKED wt_status wt_module_get_kernel(wt_module *module, const char *function, wt_kernel **kernel);
 
 typedef struct wt_launch {
@@ -77,7 +77,7 @@ WT_CHECKED wt_status wt_kernel_has_room(wt_kernel *kernel, wt_stream *stream, co
 typedef struct wt_kernel_info {
     int n_registers, shared_bytes, local_bytes, max_threads;
 } wt_kernel_info;
-wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel);
+wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel); ///< [any]
 
 /// Matrices [n_matrices][rows][columns] of which a kernel copies boxes to shared memory in the background
 /// (cp.async.bulk.tensor): 128 bytes of `box_rows` rows of `box_matrices` matrices, their 16-byte pieces swizzled over
@@ -102,12 +102,12 @@ typedef struct wt_tensor_map {
 WT_CHECKED wt_status wt_tensor_map_create(wt_device *device, const wt_tensor_map_config *config,
                                           wt_tensor_map *map);
 
+typedef void (*wt_cpu_function)(const void *args, int item);
 /// Run a C function on a CPU stream, in order with its copies: `function(args, k)` for k in 0 .. n_items - 1, spread
 /// over the device's threads. `args` is copied during the call (at most 4 KB). This is how ops run on the CPU backend.
 /// The function must not synchronise its own stream, nor destroy buffers. It waits while the stream's queue (64 KB) is
 /// full.
 /// Errors: WT_ERR_UNSUPPORTED (a GPU's stream), WT_ERR_BAD_ARG.  [worker]
-typedef void (*wt_cpu_function)(const void *args, int item);
 WT_CHECKED wt_status wt_stream_run(wt_stream *stream, wt_cpu_function function, const void *args, size_t args_bytes,
                                    int n_items);
 
@@ -123,7 +123,7 @@ typedef struct wt_compiled {
 /// Errors as wt_module_create.  [any but rt]
 WT_CHECKED wt_status wt_kernel_compile(const wt_module_config *config, int architecture, wt_compiled *compiled);
 
-/// NVRTC's version as 13000, or 0 with a sentence in `wt_last_error()`; cuBLASLt's likewise.
+/// NVRTC's version as 13000, or 0 with a sentence in `wt_last_error()`; cuBLASLt's likewise.  [any but rt]
 int wt_nvrtc_version(void);
 int wt_cublaslt_version(void);
 
@@ -133,9 +133,12 @@ typedef struct wt_kernel_cache_info {
     uint64_t size_bytes, limit_bytes; ///< WARPTONE_CACHE_LIMIT_MB, else 512 MB
     uint64_t hits, misses, evictions, corrupt; ///< of this process
 } wt_kernel_cache_info;
+/// What is in the cache; and remove it all.
+/// Errors: WT_ERR_FILE, WT_ERR_BAD_ARG (WARPTONE_CACHE_LIMIT_MB), WT_ERR_NO_MEMORY.  [any but rt]
 WT_CHECKED wt_status wt_kernel_cache_query(wt_kernel_cache_info *info);
 WT_CHECKED wt_status wt_kernel_cache_clear(int *n_removed);
 /// Copy every entry into `folder`, or take every entry of it; how a machine without NVRTC gets its kernels.
+/// Errors: likewise.  [any but rt]
 WT_CHECKED wt_status wt_kernel_cache_export(const char *folder, int *n_entries);
 WT_CHECKED wt_status wt_kernel_cache_import(const char *folder, int *n_entries);
 

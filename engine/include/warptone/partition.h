@@ -75,10 +75,10 @@ WT_CHECKED wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config 
 /// WT_ERR_ARMED.  [worker]
 WT_CHECKED wt_status wt_layout_destroy(wt_layout *layout);
 
+enum { WT_LAYOUT_PRESET_PARTITIONS = 3 };
 /// A preset of `info`'s size into `partitions` and `config`, which may be changed before create:
 /// "audio+speech+llm" (of 132 SMs: 8, 56, 64 and what is over), "audio+llm" (8, the rest), "all" (one partition).
 /// Errors: WT_ERR_NOT_FOUND naming the presets, WT_ERR_QUOTA (the device is too small).  [any]
-enum { WT_LAYOUT_PRESET_PARTITIONS = 3 };
 WT_CHECKED wt_status wt_layout_preset(const char *name, const wt_device_info *info,
                                       wt_partition_config partitions[WT_LAYOUT_PRESET_PARTITIONS],
                                       wt_layout_config *config);

@@ -109,9 +109,11 @@ typedef struct wt_pool_block_info {
     bool resident; ///< false = moved out
     int n_accesses;
 } wt_pool_block_info;
+/// Errors: WT_ERR_BAD_ARG.  [any but rt]
 WT_CHECKED wt_status wt_pool_query_block(wt_pool *pool, wt_pool_block block, wt_pool_block_info *info);
 
-/// Forget a stream before it is destroyed; waits until it is idle. A stream the pool never saw is fine.  [worker]
+/// Forget a stream before it is destroyed; waits until it is idle. A stream the pool never saw is fine.
+/// Errors: WT_ERR_BAD_ARG (NULL), those of wt_stream_synchronize; it is forgotten all the same.  [worker]
 WT_CHECKED wt_status wt_pool_detach_stream(wt_pool *pool, wt_stream *stream);
 
 /// Give cached memory back to the driver's pool (a hard pool keeps it reserved all the same).  [worker]
@@ -133,7 +135,7 @@ typedef struct wt_pool_stats {
     uint64_t n_waits; ///< one stream made to wait for another
     wt_pool_level level;
 } wt_pool_stats;
-void wt_pool_query(wt_pool *pool, wt_pool_stats *stats);
+void wt_pool_query(wt_pool *pool, wt_pool_stats *stats); ///< [any but rt]
 
 // ---- weights: one allocation, many ranges
 
@@ -141,6 +143,7 @@ void wt_pool_query(wt_pool *pool, wt_pool_stats *stats);
 /// Errors as wt_pool_allocate.  [worker]
 WT_CHECKED wt_status wt_pool_arena_create(wt_pool *pool, size_t size_bytes, wt_pool_arena **arena);
 /// Give it back; its readers must have run or be ordered before `stream` (NULL: they have run). NULL arena is allowed.
+/// [worker]
 void wt_pool_arena_destroy(wt_pool_arena *arena, wt_stream *stream);
 /// The next `size_bytes` (1 or more), aligned to `align_bytes` (power of two to 256, 0 = 256); borrowed until the arena
 /// is destroyed.
@@ -156,7 +159,7 @@ WT_CHECKED wt_status wt_pool_arena_download(wt_pool_arena *arena, wt_stream *str
                                             size_t size_bytes);
 /// From now on nothing more is taken or uploaded: the arena is read-only, for any number of readers.  [worker]
 void wt_pool_arena_seal(wt_pool_arena *arena);
-size_t wt_pool_arena_used_bytes(const wt_pool_arena *arena);
+size_t wt_pool_arena_used_bytes(const wt_pool_arena *arena); ///< of what was taken  [any but rt]
 
 #ifdef __cplusplus
 }

@@ -235,6 +235,7 @@ WT_CHECKED wt_status wt_scheduler_cancel(wt_scheduler *scheduler, wt_task task);
 /// Errors: WT_ERR_BAD_ARG (unknown task, negative time), WT_ERR_STATE (not running, or not yet started).  [any but rt]
 WT_CHECKED wt_status wt_scheduler_finish(wt_scheduler *scheduler, wt_task task, wt_status status, int64_t device_ns);
 /// Executors: the run is not at its end but gives its lane back; it will be started again.  Errors: as finish.
+/// [any but rt]
 WT_CHECKED wt_status wt_scheduler_yield(wt_scheduler *scheduler, wt_task task, int64_t device_ns);
 
 /// Do what has become due: releases of periods, paced work, watchdogs. `*next_ns` (may be NULL): when to call again,
@@ -305,11 +306,11 @@ typedef struct wt_scheduler_partition_stats {
 WT_CHECKED wt_status wt_scheduler_get_partition(wt_scheduler *scheduler, int partition,
                                                 wt_scheduler_partition_stats *stats);
 
-/// The largest and mean device time measured for a kind of work, and how many runs; zeros before the first.
-/// Errors: WT_ERR_BAD_ARG.  [any but rt]
 typedef struct wt_kind_cost {
     int64_t worst_ns, mean_ns, n_runs;
 } wt_kind_cost;
+/// The largest and mean device time measured for a kind of work, and how many runs; zeros before the first.
+/// Errors: WT_ERR_BAD_ARG.  [any but rt]
 WT_CHECKED wt_status wt_scheduler_get_cost(wt_scheduler *scheduler, int partition, int kind, wt_kind_cost *cost);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
 #    define WT_CLONES
 #endif
 /// Floats in a vector of the clone that the loader picks, for code whose sums are to fill registers: of vectors that
-/// are wider GCC keeps sums in memory.
+/// are wider GCC keeps sums in memory.  [any]
 static inline int wt_simd_floats(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -31,7 +31,7 @@ typedef int wt_i32x8 __attribute__((vector_size(32)));
 typedef int wt_i32x16 __attribute__((vector_size(64)));
 
 /// Eight rows of eight become eight columns. Each stage exchanges one bit of the number of the vector for one of the
-/// place in it, within 128 bits where it can.
+/// place in it, within 128 bits where it can.  [any]
 WT_INLINE void wt_transpose_8x8(wt_f32x8 *v)
 {
     const wt_i32x8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};

@@ -27,7 +27,8 @@ extern "C" {
     X(WT_ERR_CANCELLED,     "the work was cancelled")                 \
     X(WT_ERR_TIMEOUT,       "the work did not end in time")           \
     X(WT_ERR_ARMED,         "refused while audio is running")         \
-    X(WT_ERR_UNSUPPORTED,   "not supported here")
+    X(WT_ERR_UNSUPPORTED,   "not supported here")                     \
+    X(WT_ERR_LENGTH,        "a signal is too short or too long for this")
 // clang-format on
 
 typedef enum wt_status {

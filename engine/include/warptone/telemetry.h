@@ -97,9 +97,9 @@ WT_RT void wt_telemetry_set(wt_telemetry_row *row, wt_figure figure, int64_t val
 void wt_telemetry_sample_partition(wt_telemetry_row *row, wt_partition *partition);
 void wt_telemetry_sample_pool(wt_telemetry_row *row, wt_pool *pool);
 /// Of a scheduler's partition: device time, runs, misses, throttles, slices, hangs (as overdue), what waits and runs,
-/// and how well starts were foretold. Errors: as wt_scheduler_get_partition; then nothing is written.
+/// and how well starts were foretold. Errors: as wt_scheduler_get_partition; then nothing is written.  [any but rt]
 WT_CHECKED wt_status wt_telemetry_sample_scheduler(wt_telemetry_row *row, wt_scheduler *scheduler, int partition);
-/// Errors: as wt_scheduler_get_task; then nothing is written.
+/// Errors: as wt_scheduler_get_task; then nothing is written.  [any but rt]
 WT_CHECKED wt_status wt_telemetry_sample_task(wt_telemetry_row *row, wt_scheduler *scheduler, wt_task task);
 
 typedef struct wt_telemetry_values {

@@ -54,6 +54,7 @@ typedef struct wt_transfer_config {
 /// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker, not armed]
 WT_CHECKED wt_status wt_transfer_create(wt_device *device, const wt_transfer_config *config, wt_transfer **transfer);
 /// Cancels what is queued, waits for the chunks in flight and for the callbacks. NULL is allowed; not from a callback.
+/// [worker]
 void wt_transfer_destroy(wt_transfer *transfer);
 
 typedef struct wt_transfer_request {
@@ -89,6 +90,7 @@ typedef struct wt_transfer_info {
     size_t size_bytes, done_bytes;
     int position; ///< requests of its direction before it while queued, else 0
 } wt_transfer_info;
+/// Errors: WT_ERR_BAD_ARG (not, or no longer, known).  [any but rt]
 WT_CHECKED wt_status wt_transfer_query(wt_transfer *transfer, wt_transfer_ticket ticket, wt_transfer_info *info);
 
 /// Size of the chunks issued from now on; 0 = back to the configured one. On an armed device they are no larger than
@@ -102,6 +104,7 @@ typedef struct wt_transfer_stats {
     uint64_t n_chunks, n_submitted, n_completed, n_failed, n_cancelled;
     int n_queued, n_running, n_in_flight; ///< n_in_flight in chunks
 } wt_transfer_stats;
+/// Of all requests of a direction since create.  [any but rt]
 void wt_transfer_query_stats(wt_transfer *transfer, wt_transfer_direction direction, wt_transfer_stats *stats);
 
 #ifdef __cplusplus

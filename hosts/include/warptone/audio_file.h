@@ -88,7 +88,7 @@ WT_CHECKED wt_status wt_audio_reader_read(wt_audio_reader *reader, float *out, i
 WT_CHECKED wt_status wt_audio_reader_read_packed(wt_audio_reader *reader, void *out, int64_t n_frames,
                                                  int64_t *n_read);
 
-wt_audio_info wt_audio_reader_get_info(const wt_audio_reader *reader);
+wt_audio_info wt_audio_reader_get_info(const wt_audio_reader *reader); ///< so far  [worker]
 void wt_audio_reader_close(wt_audio_reader *reader); ///< NULL is allowed.  [worker]
 
 // ---- writing
@@ -125,10 +125,10 @@ WT_CHECKED wt_status wt_audio_writer_open(const char *path, const wt_audio_write
 /// WT_ERR_BAD_ARG (n_frames or stride).  [worker]
 WT_CHECKED wt_status wt_audio_writer_write(wt_audio_writer *writer, const float *in, int n_frames, size_t stride);
 
-wt_audio_info wt_audio_writer_get_info(const wt_audio_writer *writer);
+wt_audio_info wt_audio_writer_get_info(const wt_audio_writer *writer); ///< so far  [worker]
 
-/// Finish the file and rename it into place; `writer` is taken. On any error the target is as it was before, but where a
-/// recording was kept. Errors: WT_ERR_FILE.  [worker]
+/// Finish the file and rename it into place; `writer` is taken. On any error the target is as it was before, but where
+/// a recording was kept. Errors: WT_ERR_FILE.  [worker]
 WT_CHECKED wt_status wt_audio_writer_commit(wt_audio_writer *writer);
 
 /// Remove what was written; `writer` is taken. NULL is allowed.  [worker]

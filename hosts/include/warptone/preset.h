@@ -72,12 +72,15 @@ typedef struct wt_midi_row {
 /// [any but rt]
 WT_CHECKED wt_status wt_preset_load(const char *name_or_path, wt_preset **preset);
 
-/// The same from memory; `path` stands in messages and its folder before relative paths.  [any but rt]
+/// The same from memory, [length] bytes, borrowed for the call; `path` stands in messages, its folder before relative
+/// paths. Errors: WT_ERR_FORMAT, WT_ERR_NO_MEMORY.  [any but rt]
 WT_CHECKED wt_status wt_preset_parse(const char *path, const char *text, size_t length, wt_preset **preset);
 
-void wt_preset_destroy(wt_preset *preset); ///< NULL is allowed.
+void wt_preset_destroy(wt_preset *preset); ///< NULL is allowed.  [any but rt]
 
-const char *wt_preset_name(const wt_preset *preset);        ///< borrowed until the preset is destroyed
+// ---- what stands in it, borrowed until it is destroyed  [any]
+
+const char *wt_preset_name(const wt_preset *preset);
 const char *wt_preset_description(const wt_preset *preset); ///< "" when it has none
 const char *wt_preset_path(const wt_preset *preset);
 int wt_preset_channels(const wt_preset *preset);            ///< 0 = any
@@ -93,7 +96,8 @@ WT_CHECKED wt_status wt_preset_build(const wt_preset *preset, const wt_chain_con
 /// Play it in a live engine with `channels` at its input. Errors: those of wt_live_load, and as wt_preset_build.
 /// [worker]
 WT_CHECKED wt_status wt_preset_load_live(const wt_preset *preset, wt_live *live, int channels);
-/// The loader of audio files that presets' chains use, for wt_live_config. `user` is not used.  [worker]
+/// The loader of audio files that presets' chains use, for wt_live_config. `user` is not used.
+/// Errors: those of wt_audio_reader_open and wt_audio_reader_read.  [worker]
 WT_CHECKED wt_status wt_preset_load_audio(void *user, const char *path, double rate_hz, float **audio, int *channels,
                                           int *n_frames);
 
@@ -102,7 +106,8 @@ WT_CHECKED wt_status wt_preset_load_audio(void *user, const char *path, double r
 /// [any but rt]
 WT_CHECKED wt_status wt_preset_check_midi(const wt_preset *preset, const wt_chain *chain);
 
-/// Names of all presets in the preset folders, sorted; caller frees the array with wt_preset_names_free.
+/// Names of all presets in the preset folders, sorted; caller frees the array with wt_preset_names_free, also after an
+/// error. Errors: WT_ERR_FILE, WT_ERR_NO_MEMORY.  [any but rt]
 WT_CHECKED wt_status wt_preset_names(char ***names, int *n_names);
 void wt_preset_names_free(char **names, int n_names);
 

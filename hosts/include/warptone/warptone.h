@@ -16,7 +16,8 @@ extern "C" {
 
 #define WARPTONE_VERSION "0.1.0"
 
-/// The library's own WARPTONE_VERSION, which may be another than that of the headers a program was compiled with.  [any]
+/// The library's own WARPTONE_VERSION, which may be another than that of the headers a program was compiled with.
+/// [any]
 const char *wt_version(void);
 
 #ifdef __cplusplus

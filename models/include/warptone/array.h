@@ -36,8 +36,8 @@ typedef struct wt_array {
 // ---- views  [any]
 
 wt_array wt_array_of(uintptr_t data, wt_dtype dtype, int rank, const int64_t *shape); ///< row-major, dense
-wt_array wt_array_constant(wt_dtype dtype, double value);
-int64_t wt_array_elements(const wt_array *array);
+wt_array wt_array_constant(wt_dtype dtype, double value);                             ///< of rank 0
+int64_t wt_array_elements(const wt_array *array);                                     ///< the product of its shape
 /// Elements begin, begin + step .. before end of an axis; negative begin and end count from the axis's end.
 /// Errors: WT_ERR_BAD_ARG (axis, step 0, range).
 WT_CHECKED wt_status wt_array_slice(const wt_array *array, int axis, int64_t begin, int64_t end, int64_t step,
@@ -164,6 +164,7 @@ WT_CHECKED wt_status wt_array_reduce(wt_arrays *arrays, wt_stream *stream, wt_re
 /// exp(x) / sum exp(x) along an axis, or its logarithm; a line of -infinity alone gives NaN, as in NumPy.
 WT_CHECKED wt_status wt_array_softmax(wt_arrays *arrays, wt_stream *stream, const wt_array *x, int axis, bool logarithm,
                                       const wt_array *out);
+/// Sums along an axis, each element's own included.
 WT_CHECKED wt_status wt_array_cumsum(wt_arrays *arrays, wt_stream *stream, const wt_array *x, int axis,
                                      const wt_array *out);
 /// The k largest along the last axis, largest first, the first of equals first; no NaN. Their places in `indices`

@@ -14,7 +14,7 @@ typedef struct wt_chat_template wt_chat_template;
 
 /// Parse a template's text (copied). Errors: WT_ERR_FORMAT with line, met and wanted.  [worker]
 WT_CHECKED wt_status wt_chat_template_create(const char *text, wt_chat_template **chat);
-void wt_chat_template_destroy(wt_chat_template *chat); ///< NULL is allowed.
+void wt_chat_template_destroy(wt_chat_template *chat); ///< NULL is allowed.  [worker]
 
 typedef struct wt_chat_options {
     const char *messages_json;  ///< an array of {"role", "content", ...}

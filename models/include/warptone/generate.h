@@ -3,8 +3,7 @@
 ///
 ///     wt_generator_create(&(wt_generator_config){.session = session, .sampler = sampler, .tokenizer = tokenizer,
 ///                                                .n_positions = 4096, .on_token = show}, &generator);
-///     wt_generator_run(generator, prompt, n_prompt, &report);   // show() gets each token with what it adds to the
-///     text
+///     wt_generator_run(generator, prompt, n_prompt, &report);   // show() gets each token and what it adds to the text
 #ifndef WARPTONE_GENERATE_H
 #define WARPTONE_GENERATE_H
 

@@ -17,7 +17,7 @@ typedef struct wt_llama2c_vocab wt_llama2c_vocab;
 /// The file does not tell how many tokens it has: `vocab_size` is the model's.
 /// Errors: WT_ERR_FILE, WT_ERR_FORMAT naming the token, WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_llama2c_vocab_open(const char *path, int vocab_size, wt_llama2c_vocab **vocab);
-void wt_llama2c_vocab_close(wt_llama2c_vocab *vocab); ///< NULL is allowed.
+void wt_llama2c_vocab_close(wt_llama2c_vocab *vocab); ///< NULL is allowed.  [worker]
 
 /// Text to ids: token 1, a space when there is text, its characters (or bytes), then pairs merged, the best score
 /// first. Errors: WT_ERR_FULL (more than max_ids), WT_ERR_NO_MEMORY.  [any]

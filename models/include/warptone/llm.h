@@ -108,7 +108,8 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// reaches. On a GPU the same calls do; other calls differ in the order of sums, and with weights of 16 bits and fewer
 /// in that several tokens have their vectors rounded to 16 bits and single ones have not (but see exact_guesses).
 /// Errors, before anything is changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than
-/// n_positions in all, or than pages are free). [worker]
+/// n_positions in all, or than pages are free). On a GPU, of this call and those below, at any time WT_ERR_CUDA and
+/// WT_ERR_DEVICE_LOST.  [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
@@ -163,7 +164,8 @@ typedef struct wt_llm_run_config {
 /// vocabulary); WT_ERR_FORMAT when a logit is not a number: no token is chosen by it, no number taken.  [worker]
 WT_CHECKED wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config);
 
-/// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
+/// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call.
+/// [worker]
 const float *wt_llm_logits(const wt_llm_session *session);
 int wt_llm_position(const wt_llm_session *session); ///< tokens so far  [worker]
 
@@ -233,8 +235,7 @@ typedef struct wt_sampler_config {
     /// Only those whose surprise, - log p, is nearest to its mean, until their sum reaches p; 0 and 1 = all. Source:
     /// Meister et al., Locally Typical Sampling, 2022.
     double typical_p;
-    double
-        repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
+    double repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0, 1 = none
     double presence_penalty, frequency_penalty; ///< subtracted from logits of tokens generated: once, and each time
     const wt_logit_bias *biases;                ///< [n_biases]; copied
     int n_biases;

@@ -8,8 +8,7 @@
 ///
 /// Addresses are those of wt_buffer_address plus an offset. Results are the same to the bit in every run, in a graph or
 /// not. With x in 16 bits and m of 1 .. 8, a row of y does not depend on m nor on the other rows of x; likewise with m
-/// of 9
-/// .. WT_MATMUL_SKINNY.
+/// of 9 .. WT_MATMUL_SKINNY.
 /// docs/matmul.md tells which kernel computes what, and where it ran.
 #ifndef WARPTONE_MATMUL_H
 #define WARPTONE_MATMUL_H

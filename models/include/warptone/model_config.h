@@ -125,7 +125,8 @@ typedef struct wt_model_config {
 /// WT_ERR_UNSUPPORTED naming a family, kind of RoPE or quantisation that is not known, and those that are.  [worker]
 WT_CHECKED wt_status wt_model_config_open(const char *path, wt_model_config *config);
 
-/// The same from bytes: `name` stands in messages; generation may be NULL.  [worker]
+/// The same from bytes: `name` stands in messages; generation may be NULL. Errors: WT_ERR_FORMAT and
+/// WT_ERR_UNSUPPORTED as above.  [worker]
 WT_CHECKED wt_status wt_model_config_parse(const char *name, const char *json, size_t size, const char *generation,
                                            size_t generation_size, wt_model_config *config);
 

@@ -48,7 +48,8 @@ typedef enum wt_dtype {
 } wt_dtype;
 
 const char *wt_dtype_name(wt_dtype dtype);                  ///< "BF16"  [any]
-wt_status wt_dtype_find(const char *name, wt_dtype *dtype); ///< WT_ERR_NOT_FOUND names what there is  [any]
+/// The type of that name in safetensors. Errors: WT_ERR_NOT_FOUND names what there is.  [any]
+WT_CHECKED wt_status wt_dtype_find(const char *name, wt_dtype *dtype);
 int wt_dtype_block(wt_dtype dtype);                         ///< elements a block, 1 where there are none  [any]
 /// Bytes of n elements in a row; 0 when n is no multiple of a block, or they are more than memory can hold.  [any]
 size_t wt_dtype_bytes(wt_dtype dtype, int64_t n);

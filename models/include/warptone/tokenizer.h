@@ -29,7 +29,7 @@ int wt_tokenizer_size(const wt_tokenizer *tokenizer); ///< ids are below  [any]
 WT_CHECKED wt_status wt_tokenizer_encode(const wt_tokenizer *tokenizer, const char *text, size_t length, bool special,
                                          int32_t *ids, int max_ids, int *n_ids);
 /// Ids to text, ended by a zero; *length gets its bytes without it, also when `max_bytes` is too small. Special tokens
-/// are left out with `skip_special`.  [any]
+/// are left out with `skip_special`, ids of no token always. Errors: WT_ERR_BAD_ARG (n_ids), WT_ERR_NO_MEMORY.  [any]
 WT_CHECKED wt_status wt_tokenizer_decode(const wt_tokenizer *tokenizer, const int32_t *ids, int n_ids,
                                          bool skip_special, char *text, size_t max_bytes, size_t *length);
 
@@ -44,8 +44,9 @@ const char *wt_tokenizer_chat_template(const wt_tokenizer *tokenizer);
 
 /// Text as it comes, token by token, never cut within a character. A zero byte is no text.
 typedef struct wt_detokenizer wt_detokenizer;
+/// The tokenizer is borrowed until destroy. Errors: WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_detokenizer_create(const wt_tokenizer *tokenizer, bool skip_special, wt_detokenizer **stream);
-void wt_detokenizer_destroy(wt_detokenizer *stream); ///< NULL is allowed.
+void wt_detokenizer_destroy(wt_detokenizer *stream); ///< NULL is allowed.  [worker]
 /// The text that `id` completes: borrowed until the next push; "" while a character is unfinished.  [worker]
 const char *wt_detokenizer_push(wt_detokenizer *stream, int32_t id);
 /// What is held back, with U+FFFD for bytes that stayed incomplete.  [worker]

@@ -1,0 +1,124 @@
+// Values of chat templates as Python's str() and repr() write them.
+// Judge: CPython 3.11.
+#include "chat_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// repr(float): the fewest digits that read back the same; an exponent below 1e-4 and from 1e16 on.
+static void write_float(wt__chat_render *r, wt__chat_builder *b, double f)
+{
+    char digits[40], out[64];
+    int precision = 0, exponent, n = 0;
+    if (!isfinite(f)) {
+        wt__chat_append_text(r, b, isnan(f) ? "nan" : f > 0 ? "inf" : "-inf");
+        return;
+    }
+    do snprintf(digits, sizeof digits, "%.*e", precision, f);
+    while (strtod(digits, NULL) != f && ++precision < 17);
+    exponent = atoi(strchr(digits, 'e') + 1);
+    const char *d = digits + (*digits == '-');
+    if (*digits == '-') out[n++] = '-';
+    char mantissa[24] = {d[0]};
+    if (precision) memcpy(mantissa + 1, d + 2, (size_t)precision); // the point's sign is the locale's
+    if (exponent < -4 || exponent >= 16)
+        snprintf(out + n, sizeof out - (size_t)n, "%c%s%se%c%02d", mantissa[0], precision ? "." : "", mantissa + 1,
+                 exponent < 0 ? '-' : '+', abs(exponent));
+    else if (exponent < 0)
+        snprintf(out + n, sizeof out - (size_t)n, "0.%.*s%s", -exponent - 1, "0000", mantissa);
+    else if (precision > exponent)
+        snprintf(out + n, sizeof out - (size_t)n, "%.*s.%s", exponent + 1, mantissa, mantissa + exponent + 1);
+    else
+        snprintf(out + n, sizeof out - (size_t)n, "%s%.*s.0", mantissa, exponent - precision, "0000000000000000");
+    wt__chat_append_text(r, b, out);
+}
+
+// repr(str), for lists and dicts that are written whole.
+static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
+{
+    if (v.kind != WT__STRING) {
+        if (v.kind == WT__UNDEFINED)
+            wt__chat_append_text(r, b, "Undefined");
+        else
+            wt__chat_write(r, b, v);
+        return;
+    }
+    char quote = memchr(v.s, '\'', v.size) && !memchr(v.s, '"', v.size) ? '"' : '\'';
+    wt__chat_append(r, b, &quote, 1);
+    for (uint32_t i = 0; i < v.size; i++) {
+        char c = v.s[i], text[8];
+        if (c == quote || c == '\\')
+            snprintf(text, sizeof text, "\\%c", c);
+        else if (c == '\n' || c == '\r' || c == '\t')
+            snprintf(text, sizeof text, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+        else if ((unsigned char)c < ' ' || c == 127)
+            snprintf(text, sizeof text, "\\x%02x", (unsigned char)c);
+        else
+            snprintf(text, sizeof text, "%c", c);
+        wt__chat_append_text(r, b, text);
+    }
+    wt__chat_append(r, b, &quote, 1);
+}
+
+static void write_list(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
+{
+    wt__chat_append_text(r, b, v.size ? "(" : "[");
+    for (size_t i = 0; i < v.list->n; i++) {
+        if (i) wt__chat_append_text(r, b, ", ");
+        write_repr(r, b, v.list->at[i]);
+    }
+    wt__chat_append_text(r, b, v.size ? v.list->n == 1 ? ",)" : ")" : "]");
+}
+
+void wt__chat_write(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
+{
+    char text[32];
+    wt__chat_enter(r);
+    switch (v.kind) {
+    case WT__UNDEFINED:
+        break;
+    case WT__NONE:
+        wt__chat_append_text(r, b, "None");
+        break;
+    case WT__BOOL:
+        wt__chat_append_text(r, b, v.i ? "True" : "False");
+        break;
+    case WT__INT:
+        snprintf(text, sizeof text, "%lld", (long long)v.i);
+        wt__chat_append_text(r, b, text);
+        break;
+    case WT__FLOAT:
+        write_float(r, b, v.f);
+        break;
+    case WT__STRING:
+        wt__chat_step(r, v.size / 64);
+        wt__chat_append(r, b, v.s, v.size);
+        break;
+    case WT__LIST:
+        write_list(r, b, v);
+        break;
+    case WT__MAP:
+        wt__chat_append_text(r, b, "{");
+        for (size_t i = 0; i < v.map->n; i++) {
+            if (i) wt__chat_append_text(r, b, ", ");
+            write_repr(r, b, v.map->at[i].key);
+            wt__chat_append_text(r, b, ": ");
+            write_repr(r, b, v.map->at[i].value);
+        }
+        wt__chat_append_text(r, b, "}");
+        break;
+    default:
+        wt__chat_raise(r, "%s has no text", wt__chat_kind_name(v));
+    }
+    wt__chat_leave(r);
+}
+
+wt__chat_value wt__chat_to_string(wt__chat_render *r, wt__chat_value v)
+{
+    wt__chat_builder b = {0};
+    if (v.kind == WT__STRING) return v;
+    wt__chat_write(r, &b, v);
+    return wt__chat_built(&b);
+}
