@@ -327,6 +327,7 @@ typedef struct attention {
 static const attention attentions[] = {
     {"attention Whisper 20 heads of 64, 1500 bf16", 20, 20, 1500, 64, false, WT_DTYPE_BF16},
     {"attention Whisper 20 heads of 64, 1500 f32", 20, 20, 1500, 64, false, WT_DTYPE_F32},
+    {"attention 8 heads of 256, 1024 f32", 8, 8, 1024, 256, false, WT_DTYPE_F32},
     {"attention 32 on 8 heads of 128, 4096 causal bf16", 32, 8, 4096, 128, true, WT_DTYPE_BF16},
 };
 

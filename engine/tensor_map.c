@@ -18,7 +18,9 @@ wt_status wt_tensor_map_create(wt_device *device, const wt_tensor_map_config *co
     if (!cuda->TensorMapEncodeTiled)
         return wt_fail(WT_ERR_UNSUPPORTED, "tensor map: the driver is CUDA %d.%d, want 12.0 or newer",
                        cuda->driver_version / 1000, cuda->driver_version % 1000 / 10);
-    const int type = config->element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    const int type = config->element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                     : config->element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                                  : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     const uint64_t sizes[3] = {(uint64_t)config->columns, (uint64_t)config->rows, (uint64_t)config->n_matrices};
     const uint64_t strides[2] = {(uint64_t)config->row_bytes, (uint64_t)config->matrix_bytes};
     const int box_bytes = config->box_bytes ? config->box_bytes : BOX_BYTES;

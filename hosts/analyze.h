@@ -138,10 +138,7 @@ typedef enum analyze_tiles {
     ANALYZE_OF_FILE,  ///< it looks at the file itself, all channels at its own rate, in order
 } analyze_tiles;
 
-enum {
-    ANALYZE_CONTEXT = 4,
-    ANALYZE_CONTEXT_OF_CQT = -1, ///< as far as its longest filter and its halvings reach
-};
+enum { ANALYZE_CONTEXT = 4 };
 
 /// The rows that features are gathered from, a number a frame.
 typedef enum analyze_base {

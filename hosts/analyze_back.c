@@ -4,6 +4,7 @@
 #include "analyze_features.h"
 #include "analyze_sound.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <warptone/icqt.h>
 #include <warptone/nsgt.h>
@@ -71,6 +72,17 @@ static wt_cqt_config cqt_config(const analyze_signal *s, int lines)
     return config;
 }
 
+/// Of both: of the way back filters as long as their lowest note wants, in frames up to twice that, and doublings.
+int64_t analyze_icqt_reach(const analyze_signal *s)
+{
+    const wt_cqt_config c = analyze_cqt_config(s, WT_CQT_FULL);
+    const int steps = c.bins_per_octave ? c.bins_per_octave : 12, n_bins = c.n_bins ? c.n_bins : 84;
+    const double fmin_hz = (c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ) * exp2(c.tuning / steps);
+    const double longest = 3.0 * (c.filter_scale > 0 ? c.filter_scale : 1) * s->rate_hz * steps / fmin_hz;
+    const double octaves = fmin(ceil((double)n_bins / steps), ceil(log2(fmax(1, s->rate_hz / fmin_hz))));
+    return analyze_cqt_reach(s) + (int64_t)(longest + 256 * exp2(octaves));
+}
+
 typedef struct both_ways {
     wt_cqt *there;
     wt_icqt *back;
@@ -102,6 +114,7 @@ static wt_status create_both(wt_device *device, const analyze_signal *s, int lin
 
 wt_status analyze_icqt(const analyze_signal *s, analyze_result *r)
 {
+    const wt_cqt_tile tile = analyze_cqt_tile(s->whole, false);
     both_ways *p;
     void *out;
     wt_status status = create_both(NULL, s, 1, &p);
@@ -109,7 +122,7 @@ wt_status analyze_icqt(const analyze_signal *s, analyze_result *r)
     float *bins = malloc(2 * sizeof *bins * (size_t)(p->n_frames * wt_cqt_bins(p->there)));
     status = bins ? analyze_add(r, &analyze_like.icqt, 1, s->n, &out)
                   : wt_fail(WT_ERR_NO_MEMORY, "icqt: %lld frames", (long long)p->n_frames);
-    if (!status) status = wt_cqt_run(p->there, s->pcm, s->n, bins);
+    if (!status) status = wt_cqt_run_tile(p->there, s->pcm, s->n, &tile, bins);
     if (!status) status = wt_icqt_run(p->back, bins, p->n_frames, s->n, out);
     free(bins);
     destroy_both(p);
@@ -125,6 +138,7 @@ static wt_status make_both(const analyze_batch *b, int variant, void **plan)
 wt_status analyze_gpu_icqt(const analyze_batch *b, analyze_result *parts)
 {
     const analyze_place *p = b->signal.place;
+    const wt_cqt_tile tile = analyze_cqt_tile(b->whole, false);
     wt_buffer *bins = NULL, *pcm = NULL;
     void *plan;
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_both, destroy_both}, 0, &plan);
@@ -133,7 +147,7 @@ wt_status analyze_gpu_icqt(const analyze_batch *b, analyze_result *parts)
     const size_t line = 2 * sizeof(float) * (size_t)(both->n_frames * wt_cqt_bins(both->there));
     status = analyze_room(b, ROOM_POINTS, line * (size_t)b->n_signals, &bins);
     if (!status) status = analyze_room(b, ROOM_BACK, samples_bytes(b), &pcm);
-    if (!status) status = wt_cqt_enqueue(both->there, p->stream, p->pcm, 0, b->signal.n, bins, 0);
+    if (!status) status = wt_cqt_enqueue_tile(both->there, p->stream, p->pcm, 0, b->signal.n, &tile, bins, 0);
     if (!status) status = wt_icqt_enqueue(both->back, p->stream, bins, 0, both->n_frames, b->signal.n, pcm, 0);
     return status ? status : give_samples(b, pcm, &analyze_like.icqt, parts);
 }

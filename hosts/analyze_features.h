@@ -32,11 +32,12 @@ analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, ana
     analyze_precise_mel, analyze_frames_of_magnitudes, analyze_frames_of_powers, analyze_power, analyze_phase,
     analyze_spectrogram_db, analyze_bins_db, analyze_fft, analyze_autocorrelation;
 analyze_of_row analyze_whisper_of, analyze_tuning_known;
-analyze_reach analyze_delta_reach;
+analyze_reach analyze_delta_reach, analyze_cqt_reach, analyze_vqt_reach, analyze_folded_reach, analyze_cens_reach;
 analyze_there analyze_gpu_power, analyze_gpu_phase, analyze_gpu_spectrogram_db, analyze_gpu_bins_db, analyze_gpu_fft,
     analyze_gpu_autocorrelation, analyze_gpu_stft, analyze_gpu_spectrogram, analyze_gpu_frames_of_magnitudes,
     analyze_gpu_frames_of_powers, analyze_gpu_mel, analyze_gpu_bands, analyze_gpu_precise_mel, analyze_gpu_logmel,
-    analyze_gpu_whisper, analyze_gpu_mfcc, analyze_gpu_mfcc_delta, analyze_gpu_mfcc_delta2, analyze_gpu_pcen,
+    analyze_gpu_whisper, analyze_gpu_mfcc, analyze_gpu_mfcc_delta, analyze_gpu_mfcc_delta2,
+    analyze_gpu_mfcc_to_mel, analyze_gpu_pcen,
     analyze_gpu_cqt, analyze_gpu_vqt, analyze_gpu_pseudo_cqt, analyze_gpu_hybrid_cqt, analyze_gpu_chroma,
     analyze_gpu_chroma_cqt, analyze_gpu_chroma_cens, analyze_gpu_tonnetz, analyze_gpu_tuning;
 
@@ -51,7 +52,7 @@ analyze_here analyze_nmf, analyze_griffin_lim, analyze_mel_to_audio, analyze_mfc
     analyze_median, analyze_median_spectrogram, analyze_nn_filter, analyze_hpss, analyze_residual, analyze_hpss_masks;
 analyze_there analyze_gpu_median, analyze_gpu_median_spectrogram, analyze_gpu_nn_filter, analyze_gpu_hpss,
     analyze_gpu_residual, analyze_gpu_hpss_masks, analyze_gpu_nmf, analyze_gpu_griffin_lim, analyze_gpu_mel_to_audio,
-    analyze_gpu_mel_to_stft;
+    analyze_gpu_mfcc_to_audio, analyze_gpu_mel_to_stft;
 analyze_reach analyze_median_reach, analyze_median_spectrogram_reach, analyze_hpss_reach;
 
 // ---- the constant-Q transform that has an inverse: analyze_nsgt.c
@@ -124,6 +125,8 @@ wt_status analyze_delta_of_mfcc(const analyze_options *options, analyze_result *
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
 wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 wt_cqt_config analyze_vqt_config(const analyze_signal *s);
+/// Where a tile lies, and, `own`, its own frames alone; NULL = a whole signal.
+wt_cqt_tile analyze_cqt_tile(const analyze_whole *whole, bool own);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 /// `cens`: of which there is no threshold.

@@ -45,10 +45,12 @@ static wt_status add_decibels(const analyze_signal *s, analyze_result *r, bool l
 
 wt_status analyze_bins_db(const analyze_signal *s, analyze_result *r) { return add_decibels(s, r, false); }
 
+/// Below the loudest they are differences, as a tile has them: logarithms of quotients would round elsewhere.
 wt_status analyze_spectrogram_db(const analyze_signal *s, analyze_result *r)
 {
-    wt_status status = add_decibels(s, r, !s->whole);
-    if (!status && s->whole) analyze_limit(s->options, r, &s->whole->bin_db);
+    const bool later = s->whole || s->options->ops.db.reference == WT_DB_REF_MAX;
+    wt_status status = add_decibels(s, r, !later);
+    if (!status && later) analyze_limit(s->options, r, s->whole ? &s->whole->bin_db : NULL);
     return status;
 }
 

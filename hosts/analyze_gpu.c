@@ -145,6 +145,28 @@ wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_
     return status;
 }
 
+wt_status analyze_turn_on_host(const analyze_batch *b, const char *name, const wt_buffer *from, int64_t rows,
+                               int64_t columns, void (*change)(float *x, int64_t count), wt_buffer *to)
+{
+    const int64_t area = rows * columns, count = b->n_signals * area;
+    const size_t bytes = sizeof(float) * (size_t)count;
+    wt_stream *stream = b->signal.place->stream;
+    const void *data;
+    size_t mapped;
+    void *memory;
+    wt_status status = analyze_take(b->signal.maps, bytes, name, &memory, &mapped);
+    if (status) return status;
+    float *x = memory;
+    status = analyze_fetch(b, from, bytes, &data);
+    for (int64_t at = 0; at < count && !status; at += area)
+        analyze_turn((const float *)data + at, rows, columns, 1, x + at);
+    if (!status && change) change(x, count);
+    if (!status) status = wt_stream_upload(stream, to, 0, x, bytes);
+    if (!status) status = wt_stream_synchronize(stream);
+    analyze_let_go(memory, mapped);
+    return status;
+}
+
 static wt_status make_pcm(const analyze_batch *b, int fold, void **plan)
 {
     const analyze_packed *f = &b->packed;

@@ -88,6 +88,11 @@ extern const analyze_maker analyze_pcm_maker;
 WT_CHECKED wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room);
 /// Copy to the host and wait; `data` is borrowed until the next call.
 WT_CHECKED wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data);
+/// Floats [n_signals][rows][columns] to [n_signals][columns][rows], by the calling thread; `to` may be `from`. All are
+/// given to `change` on the way, NULL = as they are. `name`: the feature, for errors.
+WT_CHECKED wt_status analyze_turn_on_host(const analyze_batch *batch, const char *name, const wt_buffer *from,
+                                          int64_t rows, int64_t columns, void (*change)(float *x, int64_t count),
+                                          wt_buffer *to);
 /// Each signal's own columns of [n_signals][n_rows][n_made], or, turned, of [n_signals][n_made][n_rows].
 WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *parts, const analyze_array *like,
                                   const void *data, int64_t n_rows, int64_t n_made, bool turned);

@@ -228,6 +228,13 @@ static wt_status add_delta(const analyze_batch *b, analyze_result *parts, int or
     return status;
 }
 
+wt_status analyze_gpu_mfcc_to_mel(const analyze_batch *b, analyze_result *parts)
+{
+    wt_status status = analyze_gpu_mfcc(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = analyze_bands_of_mfcc(&b->signal, &parts[k]);
+    return status;
+}
+
 wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 1); }
 
 wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 2); }
@@ -305,11 +312,12 @@ static wt_status add_cqt(const analyze_batch *b, analyze_result *parts, const an
     void *cqt;
     const void *data;
     wt_buffer *out = NULL;
+    const wt_cqt_tile tile = analyze_cqt_tile(b->whole, true);
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, variant, &cqt);
     const int64_t n_bins = status ? 0 : wt_cqt_bins(cqt), n_frames = status ? 0 : wt_cqt_frames(cqt, b->signal.n);
     const size_t bytes = analyze_item_bytes(like->type) * (size_t)b->n_signals * (size_t)(n_bins * n_frames);
     if (!status) status = analyze_room(b, ROOM_CQT, bytes, &out);
-    if (!status) status = wt_cqt_enqueue(cqt, p->stream, p->pcm, 0, b->signal.n, out, 0);
+    if (!status) status = wt_cqt_enqueue_tile(cqt, p->stream, p->pcm, 0, b->signal.n, &tile, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
     return status ? status : analyze_give(b, parts, like, data, n_bins, n_frames, true);
 }
@@ -447,6 +455,7 @@ static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int6
     const analyze_place *p = b->signal.place;
     const analyze_batch one = one_of(b);
     const wt_cqt_config config = analyze_folded_cqt(&b->signal);
+    const wt_cqt_tile tile = analyze_cqt_tile(b->whole, false);
     wt_buffer *spectra = NULL;
     double *tunings = NULL;
     wt_status status = b->whole ? WT_OK : analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, n_frames);
@@ -460,8 +469,8 @@ static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int6
         const size_t bytes = sizeof(float) * (size_t)wt_cqt_bins(plan) * (size_t)*n_frames;
         if (k == 0) status = analyze_room(b, ROOM_CQT, bytes * (size_t)b->n_signals, magnitudes);
         if (!status)
-            status = wt_cqt_enqueue(plan, p->stream, p->pcm, sizeof(float) * (size_t)(k * b->signal.n), b->signal.n,
-                                    *magnitudes, (size_t)k * bytes);
+            status = wt_cqt_enqueue_tile(plan, p->stream, p->pcm, sizeof(float) * (size_t)(k * b->signal.n),
+                                         b->signal.n, &tile, *magnitudes, (size_t)k * bytes);
     }
     free(tunings);
     return status;

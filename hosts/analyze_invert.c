@@ -4,6 +4,8 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <warptone/decompose.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/mel_inverse.h>
@@ -208,7 +210,7 @@ wt_status analyze_mfcc_to_audio(const analyze_signal *s, analyze_result *r)
 
 // ---- on a GPU
 
-enum { ROOM_NUMBERS = 2, ROOM_SIGNALS }; // behind those of spectra and of mel bands
+enum { ROOM_BANDS = 1, ROOM_NUMBERS, ROOM_SIGNALS }; // behind that of spectra
 
 static int64_t bins_of(const analyze_batch *b) { return analyze_n_fft(b->signal.options) / 2 + 1; }
 
@@ -310,35 +312,65 @@ static wt_status make_inverse(const analyze_batch *b, int variant, void **plan)
 
 static void destroy_inverse(void *plan) { wt_mel_inverse_destroy(plan); }
 
-/// From [n_signals][bins][frames] to [n_signals][frames][bins], in place, by the calling thread.
-static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
+typedef wt_status bands_there(const analyze_batch *b, wt_buffer **bands);
+
+static wt_status bands_of_signals(const analyze_batch *b, wt_buffer **bands)
 {
-    const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
-    const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
-    const void *data;
+    wt_mel *mel;
+    return analyze_mel_on_gpu(b, is_short(&b->signal) ? ANALYZE_MEL_PRECISE : ANALYZE_MEL_POWER, bands, &mel);
+}
+
+/// Those of all signals, [n_signals][n_mels][frames], zeros behind the ones that there are.
+static wt_status send_bands(const analyze_batch *b, const analyze_result *parts, wt_buffer **bands)
+{
+    const size_t count = (size_t)analyze_count(&parts[0].arrays[0]), bytes = sizeof(float) * count;
     size_t mapped;
     void *memory;
-    wt_status status = analyze_take(b->signal.maps, bytes, "mel_to_audio", &memory, &mapped);
+    wt_status status = analyze_take(b->signal.maps, bytes * (size_t)b->n_signals, "mfcc_to_audio", &memory, &mapped);
     if (status) return status;
-    float *x = memory;
-    status = analyze_fetch(b, magnitudes, bytes, &data);
-    for (int64_t k = 0; k < b->n_signals && !status; k++)
-        analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
-    if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
+    memset(memory, 0, bytes * (size_t)b->n_signals);
+    for (int k = 0; k < b->n_used; k++) memcpy((float *)memory + (size_t)k * count, parts[k].arrays[0].data, bytes);
+    status = analyze_room(b, ROOM_BANDS, bytes * (size_t)b->n_signals, bands);
+    if (!status)
+        status = wt_stream_upload(b->signal.place->stream, *bands, 0, memory, bytes * (size_t)b->n_signals);
     if (!status) status = wt_stream_synchronize(b->signal.place->stream);
     analyze_let_go(memory, mapped);
     return status;
 }
 
-/// Magnitudes that have the signals' mel bands, [n_signals][bins][frames].
-static wt_status rows_on_gpu(const analyze_batch *b, wt_buffer **rows)
+/// In place of the last array, mel bands' powers, those that have its coefficients.
+static wt_status keep_mfcc(const analyze_signal *s, analyze_result *r)
+{
+    const wt_db_config db = analyze_db_config(s->options, false);
+    const analyze_array *mel = &r->arrays[r->n_arrays - 1];
+    wt_status status = wt_db_from_power(&db, mel->data, analyze_count(mel), mel->data);
+    if (!status) analyze_limit(s->options, r, NULL);
+    if (!status) status = analyze_mfcc_of_bands(s, r);
+    return status ? status : analyze_bands_of_mfcc(s, r);
+}
+
+/// The powers come from there, the rest is done as on the CPU, and goes back: the inversion makes some 1e-5 of the
+/// signal's peak of a coefficient's last digit.
+static wt_status bands_of_mfcc(const analyze_batch *b, wt_buffer **bands)
+{
+    analyze_result *parts = calloc((size_t)b->n_used, sizeof *parts);
+    if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "mfcc_to_audio: %d signals", b->n_used);
+    for (int k = 0; k < b->n_used; k++) parts[k].maps = b->signal.maps;
+    wt_status status = analyze_gpu_precise_mel(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = keep_mfcc(&b->signal, &parts[k]);
+    if (!status) status = send_bands(b, parts, bands);
+    for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
+    free(parts);
+    return status;
+}
+
+/// Magnitudes that have those mel bands, [n_signals][bins][frames].
+static wt_status rows_on_gpu(const analyze_batch *b, bands_there *find, wt_buffer **rows)
 {
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * bins_of(b) * frames_of(b));
     wt_buffer *bands;
-    wt_mel *mel;
     void *inverse;
-    wt_status status =
-        analyze_mel_on_gpu(b, is_short(&b->signal) ? ANALYZE_MEL_PRECISE : ANALYZE_MEL_POWER, &bands, &mel);
+    wt_status status = find(b, &bands);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_inverse, destroy_inverse}, 0, &inverse);
     if (!status) status = analyze_room(b, ROOM_NUMBERS, bytes, rows);
     return status ? status : wt_mel_inverse_enqueue(inverse, b->signal.place->stream, bands, 0, *rows, 0);
@@ -349,16 +381,28 @@ wt_status analyze_gpu_mel_to_stft(const analyze_batch *b, analyze_result *parts)
     const size_t bytes = sizeof(float) * (size_t)(b->n_signals * bins_of(b) * frames_of(b));
     wt_buffer *rows;
     const void *data;
-    wt_status status = rows_on_gpu(b, &rows);
+    wt_status status = rows_on_gpu(b, bands_of_signals, &rows);
     if (!status) status = analyze_fetch(b, rows, bytes, &data);
     return status ? status
                   : analyze_give(b, parts, &analyze_like.mel_to_stft, data, bins_of(b), frames_of(b), false);
 }
 
-wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts)
+static wt_status give_signals_of_mel(const analyze_batch *b, bands_there *find, const analyze_array *like,
+                                     analyze_result *parts)
 {
     wt_buffer *magnitudes;
-    wt_status status = rows_on_gpu(b, &magnitudes);
-    if (!status) status = turn_on_host(b, magnitudes);
-    return status ? status : give_signals(b, magnitudes, &analyze_like.mel_to_audio, parts);
+    wt_status status = rows_on_gpu(b, find, &magnitudes);
+    if (!status)
+        status = analyze_turn_on_host(b, like->name, magnitudes, bins_of(b), frames_of(b), NULL, magnitudes);
+    return status ? status : give_signals(b, magnitudes, like, parts);
+}
+
+wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts)
+{
+    return give_signals_of_mel(b, bands_of_signals, &analyze_like.mel_to_audio, parts);
+}
+
+wt_status analyze_gpu_mfcc_to_audio(const analyze_batch *b, analyze_result *parts)
+{
+    return give_signals_of_mel(b, bands_of_mfcc, &analyze_like.mfcc_to_audio, parts);
 }

@@ -179,24 +179,6 @@ static wt_status make_neighbours(const analyze_batch *b, int variant, void **pla
 
 static void destroy_neighbours(void *plan) { wt_nn_filter_plan_destroy(plan); }
 
-/// [n_signals][n_frames][bins] to [n_signals][bins][n_frames], by the calling thread.
-static wt_status turn_spectra(const analyze_batch *b, const wt_buffer *spectra, int64_t n_frames, wt_buffer *rows)
-{
-    const int64_t bins = analyze_n_fft(b->signal.options) / 2 + 1, area = n_frames * bins;
-    const size_t bytes = spectra_bytes(b, n_frames);
-    const void *data;
-    float *x = malloc(bytes);
-    wt_status status = x ? analyze_fetch(b, spectra, bytes, &data)
-                         : wt_fail(WT_ERR_NO_MEMORY, "nn_filter: %d signals", b->n_signals);
-    for (int64_t k = 0; k < b->n_signals && !status; k++)
-        analyze_turn((const float *)data + k * area, n_frames, bins, 1, x + k * area);
-    if (!status) analyze_hush(x, b->n_signals * area);
-    if (!status) status = wt_stream_upload(b->signal.place->stream, rows, 0, x, bytes);
-    if (!status) status = wt_stream_synchronize(b->signal.place->stream);
-    free(x);
-    return status;
-}
-
 wt_status analyze_gpu_nn_filter(const analyze_batch *b, analyze_result *parts)
 {
     const int64_t bins = analyze_n_fft(b->signal.options) / 2 + 1;
@@ -209,7 +191,7 @@ wt_status analyze_gpu_nn_filter(const analyze_batch *b, analyze_result *parts)
     const size_t bytes = spectra_bytes(b, n_frames);
     if (!status) status = analyze_room(b, ROOM_ROWS, bytes, &rows);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
-    if (!status) status = turn_spectra(b, spectra, n_frames, rows);
+    if (!status) status = analyze_turn_on_host(b, "nn_filter", spectra, n_frames, bins, analyze_hush, rows);
     if (!status) status = wt_nn_filter_plan_enqueue(plan, b->signal.place->stream, rows, 0, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
     return status ? status : analyze_give(b, parts, &analyze_like.nn_filter, data, bins, n_frames, false);

@@ -111,7 +111,7 @@ wt_status analyze_normalize(const analyze_batch *b, analyze_result *parts)
 struct analyze_level {
     wt_normalize_config config;
     wt_loudness *loudness; // NULL = by facts
-    normalize_facts facts;
+    normalize_facts *facts; // [channels]
 };
 
 wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_level **level)
@@ -121,6 +121,8 @@ wt_status analyze_level_create(const analyze_signal *s, int channels, analyze_le
     if (!l) return wt_fail(WT_ERR_NO_MEMORY, "normalize: level");
     l->config = config_of(s, channels, 1);
     l->config.n_frames = 1;
+    l->facts = calloc((size_t)channels, sizeof *l->facts);
+    if (!l->facts) return wt_fail(WT_ERR_NO_MEMORY, "normalize: level of %d channels", channels);
     wt_status status = wt_normalize_create(NULL, &l->config, &checked); // that nothing is out of range
     if (!status) wt_normalize_destroy(checked);
     if (status || l->config.kind != WT_NORMALIZE_LOUDNESS) return status;
@@ -135,6 +137,7 @@ void analyze_level_destroy(analyze_level *level)
 {
     if (!level) return;
     wt_loudness_destroy(level->loudness);
+    free(level->facts);
     free(level);
 }
 
@@ -142,17 +145,18 @@ void analyze_level_add(analyze_level *l, const float *const *rows, int channels,
 {
     if (l->loudness) wt_loudness_process(l->loudness, rows, n);
     for (int c = 0; c < channels && !l->loudness; c++)
-        for (int t = 0; t < n; t++) normalize_count(&l->facts, rows[c][t]);
+        for (int t = 0; t < n; t++) normalize_count(&l->facts[c], rows[c][t]);
 }
 
 wt_normalize_result analyze_level_find(const analyze_level *l)
 {
-    const normalize_facts *f = &l->facts;
-    const double peak_db = 20 * log10((double)f->peak);
+    normalize_facts f = {0};
+    for (int c = 0; c < l->config.channels; c++) normalize_add(&f, &l->facts[c]);
+    const double peak_db = 20 * log10((double)f.peak);
     wt_loudness_values v;
     if (!l->loudness)
         return wt_normalize_find(
-            &l->config, l->config.kind == WT_NORMALIZE_PEAK ? peak_db : 10 * log10(f->squares / f->count), peak_db);
+            &l->config, l->config.kind == WT_NORMALIZE_PEAK ? peak_db : 10 * log10(f.squares / f.count), peak_db);
     wt_loudness_query(l->loudness, &v);
     return wt_normalize_find(&l->config, v.integrated_lufs, v.true_peak_db);
 }

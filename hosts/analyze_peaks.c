@@ -76,34 +76,22 @@ static wt_reassigned_config reassigned_config(const analyze_signal *s, int n_sig
 {
     wt_reassigned_config config = s->options->ops.reassigned;
     config.stft = analyze_stft_config(s->options), config.rate_hz = s->rate_hz;
-    config.no_clip = config.no_clip || s->whole; // a tile's ends are not the signal's
     config.n_samples = s->n, config.n_signals = n_signals;
     return config;
 }
 
-static double within(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
-
-/// A tile's frequencies and times to the signal's, within its bounds unless told otherwise; what is NaN stays.
-static void place(const analyze_signal *s, const analyze_whole *whole, float *hz, float *at, int64_t count)
+/// Of n samples: a tile's place in its signal. A plan that is kept may have been at another.
+static void place(wt_reassigned *plan, const analyze_whole *whole, int64_t n)
 {
-    const bool clips = !s->options->ops.reassigned.no_clip;
-    const double begin_s = (double)whole->begin / s->rate_hz, end_s = (double)whole->n / s->rate_hz;
-    for (int64_t k = 0; k < count; k++) {
-        const double time_s = (double)at[k] + begin_s;
-        if (clips) hz[k] = (float)within((double)hz[k], 0, s->rate_hz / 2.0);
-        at[k] = (float)(clips ? within(time_s, 0, end_s) : time_s);
-    }
+    wt_reassigned_place(plan, whole ? whole->begin : 0, whole ? whole->n : n);
 }
 
-/// From its three parts, behind each other; `whole`: of a tile.
-static wt_status add_reassigned(const analyze_signal *s, const analyze_whole *whole, const float *in, int64_t n_frames,
-                                int64_t bins, analyze_result *r)
+/// From its three parts, behind each other.
+static wt_status add_reassigned(const float *in, int64_t n_frames, int64_t bins, analyze_result *r)
 {
-    const analyze_array *added = &r->arrays[r->n_arrays];
     wt_status status = WT_OK;
     for (int k = 0; k < 3 && !status; k++)
         status = analyze_add_turned(r, reassigned_likes[k], in + k * n_frames * bins, n_frames, bins);
-    if (!status && whole) place(s, whole, added[0].data, added[1].data, n_frames * bins);
     return status;
 }
 
@@ -115,11 +103,12 @@ wt_status analyze_reassigned(const analyze_signal *s, analyze_result *r)
     if (status) return status;
     const int64_t n_frames = wt_reassigned_frames(plan), bins = wt_reassigned_bins(plan);
     float *out = malloc(3 * sizeof *out * (size_t)(n_frames * bins));
+    place(plan, s->whole, s->n);
     if (out)
         wt_reassigned_run(plan, s->pcm, out);
     else
         status = wt_fail(WT_ERR_NO_MEMORY, "reassigned: %lld frames", (long long)n_frames);
-    if (!status) status = add_reassigned(s, s->whole, out, n_frames, bins, r);
+    if (!status) status = add_reassigned(out, n_frames, bins, r);
     wt_reassigned_destroy(plan);
     free(out);
     return status;
@@ -187,10 +176,10 @@ wt_status analyze_gpu_salience(const analyze_batch *b, analyze_result *parts)
     return status ? status : analyze_give(b, parts, &analyze_like.salience, data, bins, n_frames, true);
 }
 
-static wt_status make_reassigned(const analyze_batch *b, int of_tiles, void **plan)
+static wt_status make_reassigned(const analyze_batch *b, int variant, void **plan)
 {
-    wt_reassigned_config config = reassigned_config(&b->signal, b->n_signals);
-    config.no_clip = config.no_clip || of_tiles;
+    const wt_reassigned_config config = reassigned_config(&b->signal, b->n_signals);
+    (void)variant;
     return wt_reassigned_create(b->signal.place->device, &config, (wt_reassigned **)plan);
 }
 
@@ -202,15 +191,14 @@ wt_status analyze_gpu_reassigned(const analyze_batch *b, analyze_result *parts)
     void *plan;
     const void *data;
     wt_buffer *out = NULL;
-    wt_status status =
-        analyze_kept_plan(b, &(analyze_maker){make_reassigned, destroy_reassigned}, b->whole != NULL, &plan);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_reassigned, destroy_reassigned}, 0, &plan);
     const int64_t n_frames = status ? 0 : wt_reassigned_frames(plan), bins = status ? 0 : wt_reassigned_bins(plan);
     const size_t bytes = 3 * sizeof(float) * floats_of(b, n_frames);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) place(plan, b->whole, b->signal.n);
     if (!status) status = wt_reassigned_enqueue(plan, p->stream, p->pcm, 0, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
     for (int k = 0; k < b->n_used && !status; k++)
-        status = add_reassigned(&b->signal, b->whole ? b->whole + k : NULL,
-                                (const float *)data + 3 * k * n_frames * bins, n_frames, bins, &parts[k]);
+        status = add_reassigned((const float *)data + 3 * k * n_frames * bins, n_frames, bins, &parts[k]);
     return status;
 }

@@ -340,17 +340,26 @@ static void constant_q_free(constant_q *x)
     free(x->values);
 }
 
-static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *config, constant_q *x)
+wt_cqt_tile analyze_cqt_tile(const analyze_whole *whole, bool own)
 {
+    wt_cqt_tile tile = {.begin = whole ? whole->begin : 0};
+    if (whole && own) tile.first = whole->from, tile.count = whole->count < 0 ? 0 : whole->count;
+    return tile;
+}
+
+/// `own`: of a tile its own frames, zeros around.
+static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *config, bool own, constant_q *x)
+{
+    const wt_cqt_tile tile = analyze_cqt_tile(s->whole, own);
     *x = (constant_q){0};
     wt_status status = wt_cqt_create(NULL, config, s->n, &x->cqt);
     if (status) return status;
     x->bins = wt_cqt_bins(x->cqt);
     x->n_frames = wt_cqt_frames(x->cqt, s->n);
     const size_t items = (size_t)x->n_frames * (size_t)x->bins * (config->magnitude ? 1 : 2);
-    x->values = malloc(items * sizeof(float));
+    x->values = calloc(items, sizeof(float));
     if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "cqt: %lld frames", (long long)x->n_frames);
-    status = wt_cqt_run(x->cqt, s->pcm, s->n, x->values);
+    status = wt_cqt_run_tile(x->cqt, s->pcm, s->n, &tile, x->values);
     return status ? wt_fail(status, "cqt: %lld samples", (long long)s->n) : WT_OK;
 }
 
@@ -374,11 +383,33 @@ wt_cqt_config analyze_vqt_config(const analyze_signal *s)
     return config;
 }
 
+/// What is refused here is told by the feature.
+static int64_t reach_of(const wt_cqt_config *config)
+{
+    wt_cqt *cqt;
+    if (wt_cqt_create(NULL, config, 0, &cqt)) return 0;
+    const int64_t reach = wt_cqt_reach(cqt);
+    wt_cqt_destroy(cqt);
+    return reach;
+}
+
+int64_t analyze_cqt_reach(const analyze_signal *s)
+{
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    return reach_of(&config);
+}
+
+int64_t analyze_vqt_reach(const analyze_signal *s)
+{
+    const wt_cqt_config config = analyze_vqt_config(s);
+    return reach_of(&config);
+}
+
 static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like,
                                 const wt_cqt_config *config)
 {
     constant_q x;
-    wt_status status = constant_q_make(s, config, &x);
+    wt_status status = constant_q_make(s, config, true, &x);
     if (!status) status = analyze_add_turned(r, like, x.values, x.n_frames, x.bins);
     constant_q_free(&x);
     return status;
@@ -486,6 +517,20 @@ wt_cqt_config analyze_folded_cqt(const analyze_signal *s)
                            .precise = true};
 }
 
+/// With the lowest tuning that may be found.
+int64_t analyze_folded_reach(const analyze_signal *s)
+{
+    wt_cqt_config config = analyze_folded_cqt(s);
+    if (!s->options->ops.tuned) config.tuning = -0.5;
+    return reach_of(&config);
+}
+
+int64_t analyze_cens_reach(const analyze_signal *s)
+{
+    const int smooth = s->options->ops.smooth ? s->options->ops.smooth : 41;
+    return analyze_folded_reach(s) + (int64_t)smooth * analyze_hop(s->options);
+}
+
 wt_chroma_norm analyze_chroma_norm(const analyze_options *o, wt_chroma_norm otherwise)
 {
     return o->ops.has_norm ? o->ops.chroma.norm : otherwise;
@@ -514,7 +559,7 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, bool cens, f
         if (!status) status = tuning_of(s, &x, config.bins_per_octave, &config.tuning);
         analyze_spectra_free(&x);
     }
-    if (!status) status = constant_q_make(s, &config, &q);
+    if (!status) status = constant_q_make(s, &config, false, &q); // CENS looks at neighbours
     *n_frames = q.n_frames;
     *out = status ? NULL : malloc(sizeof(float) * (size_t)folding.n_chroma * (size_t)q.n_frames);
     if (!status && !*out) status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)q.n_frames);

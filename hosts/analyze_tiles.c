@@ -96,27 +96,6 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
     return status;
 }
 
-/// Samples on each side of a constant-Q transform: filters are as long as their lowest note wants, up to twice that in
-/// a frame, and a halving's filter reaches 200 samples of its own rate.
-static int64_t reach_of_cqt(const wt_cqt_config *c, int rate_hz)
-{
-    const int steps = c->bins_per_octave ? c->bins_per_octave : 12;
-    const double scale = c->filter_scale > 0 ? c->filter_scale : 1;
-    const double fmin_hz = (c->fmin_hz > 0 ? c->fmin_hz : ANALYZE_C1_HZ) * exp2(c->tuning / steps);
-    double nearest = 1.0 / steps; // of neighbours, in octaves
-    for (int k = 0; c->intervals && k < steps; k++)
-        nearest = fmin(nearest, log2((k + 1 < steps ? c->intervals[k + 1] : 2) / c->intervals[k]));
-    const double asked = ceil((double)(c->n_bins ? c->n_bins : 84) / steps);
-    const double octaves = fmin(asked, ceil(log2(fmax(1, rate_hz / fmin_hz)))); // more are refused
-    return (int64_t)(3.0 * scale * rate_hz / (nearest * fmin_hz) + 256 * exp2(octaves));
-}
-
-int64_t analyze_icqt_reach(const analyze_signal *s)
-{
-    const wt_cqt_config c = analyze_cqt_config(s, WT_CQT_FULL);
-    return reach_of_cqt(&c, s->rate_hz); // of the way back
-}
-
 /// How far a frame's columns reach beyond it, in frames.
 static int64_t context_of(const analyze_options *o, int rate_hz)
 {
@@ -124,11 +103,6 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
     int64_t context = ANALYZE_CONTEXT;
     for (int k = 0; k < o->n_features; k++) {
         int64_t own = o->features[k]->context;
-        if (own == ANALYZE_CONTEXT_OF_CQT) {
-            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_vqt_config(&s);
-            const int smooth = o->ops.smooth ? o->ops.smooth : 41; // of CENS
-            own = smooth / 2 + 4 + reach_of_cqt(&c, rate_hz) / analyze_hop(o);
-        }
         const int64_t late = o->features[k]->flow ? analyze_flow_reach(&s, o->features[k]->flow) : 0;
         if (late) own += late / analyze_hop(o) + 2;
         if (o->features[k]->reach) own += o->features[k]->reach(&s) / analyze_hop(o) + 2;

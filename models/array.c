@@ -276,7 +276,7 @@ static wt_status map(wt_arrays *arrays, wt_stream *stream, array_map_args *m, co
         all[i + 1] = in[i];
     }
     if (status || !m->n) return status;
-    m->klass = klass_of(all, n_in + 1);
+    if (klass_of(all, n_in + 1) > m->klass) m->klass = klass_of(all, n_in + 1);
     m->out = operand_of(out);
     for (int d = 0; d < out->rank; d++) m->shape[d] = out->shape[d];
     collapse(m);
@@ -287,7 +287,10 @@ wt_status wt_array_unary(wt_arrays *arrays, wt_stream *stream, wt_unary op, cons
 {
     if ((unsigned)op >= WT_N_UNARY)
         return wt_fail(WT_ERR_BAD_ARG, "array: unary operation %d, want 0..%d", (int)op, WT_N_UNARY - 1);
-    return map(arrays, stream, &(array_map_args){.op = (int)op}, (const wt_array *[]){x}, 1, out);
+    const wt_array *all[] = {x, out};
+    array_map_args m = {.op = (int)op};
+    if (klass_of(all, 2) == ARRAY_INTEGER && array_unary_wants_double((int)op)) m.klass = ARRAY_DOUBLE;
+    return map(arrays, stream, &m, all, 1, out);
 }
 
 wt_status wt_array_binary(wt_arrays *arrays, wt_stream *stream, wt_binary op, const wt_array *a, const wt_array *b,
@@ -299,7 +302,9 @@ wt_status wt_array_binary(wt_arrays *arrays, wt_stream *stream, wt_binary op, co
     if (op >= WT_BINARY_AND && klass_of(all, 3) != ARRAY_INTEGER)
         return wt_fail(WT_ERR_UNSUPPORTED, "array: bits of %s and %s to %s, want integers", wt_dtype_name(a->dtype),
                        wt_dtype_name(b->dtype), wt_dtype_name(out->dtype));
-    return map(arrays, stream, &(array_map_args){.op = ARRAY_BINARY + (int)op}, all, 2, out);
+    array_map_args m = {.op = ARRAY_BINARY + (int)op};
+    if (klass_of(all, 3) == ARRAY_INTEGER && array_binary_wants_double((int)op)) m.klass = ARRAY_DOUBLE;
+    return map(arrays, stream, &m, all, 2, out);
 }
 
 wt_status wt_array_where(wt_arrays *arrays, wt_stream *stream, const wt_array *condition, const wt_array *a,
@@ -384,7 +389,8 @@ wt_status wt_array_reduce(wt_arrays *arrays, wt_stream *stream, wt_reduce op, co
         return wt_fail(WT_ERR_BAD_ARG, "array: the extreme of no elements");
     if (!r.n_out) return WT_OK;
     if (r.n_out > MAX_LINES) return wt_fail(WT_ERR_BAD_ARG, "array: %lld results, want at most %d", r.n_out, MAX_LINES);
-    r.klass = is_float(x->dtype) ? ARRAY_DOUBLE : ARRAY_INTEGER;
+    const bool is_sum = op <= WT_REDUCE_PROD;
+    r.klass = is_float(x->dtype) || (is_sum && is_float(out->dtype)) ? ARRAY_DOUBLE : ARRAY_INTEGER;
     return arrays->cuda ? wt__array_cuda_reduce(arrays, stream, &r) : wt__array_cpu_reduce(stream, &r);
 }
 

@@ -105,7 +105,7 @@ static float random_float(const array_map_args *a, unsigned long long n)
     unsigned w0, w1;
     if (a->op != ARRAY_UNIFORM) return (float)random_double(a, n);
     wt_philox(a->seed, n, &w0, &w1);
-    return (float)(w0 >> 8) * 0x1p-24f; // the first 24 bits: rounding could make 1
+    return array_uniform_float(a->out.type, w0);
 }
 
 #define MADE_UP(T, name, number)                                                                                       \
@@ -183,10 +183,10 @@ static void start(const array_reduce_args *a, part *p)
         switch (op) {                                                                                                  \
         case R_SUM:                                                                                                    \
         case R_MEAN:                                                                                                   \
-            for (int k = 0; k < n; k++) sum += x[k];                                                                   \
+            for (int k = 0; k < n; k++) sum = array_binary_##name(B_ADD, sum, x[k]);                                   \
             break;                                                                                                     \
         case R_PROD:                                                                                                   \
-            for (int k = 0; k < n; k++) sum *= x[k];                                                                   \
+            for (int k = 0; k < n; k++) sum = array_binary_##name(B_MUL, sum, x[k]);                                   \
             break;                                                                                                     \
         case R_ANY:                                                                                                    \
             for (int k = 0; k < n; k++) sum = sum != 0 || x[k] != 0;                                                   \

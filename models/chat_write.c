@@ -1,11 +1,13 @@
 // Values of chat templates as Python's str() and repr() write them.
 // Judge: CPython 3.11.
 #include "chat_internal.h"
+#include "utf8.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 // repr(float): the fewest digits that read back the same; an exponent below 1e-4 and from 1e16 on.
 static void write_float(wt__chat_render *r, wt__chat_builder *b, double f)
@@ -35,6 +37,22 @@ static void write_float(wt__chat_render *r, wt__chat_builder *b, double f)
     wt__chat_append_text(r, b, out);
 }
 
+// str.isprintable of one character: neither a control, a format character, unassigned or private, nor a space but ' '.
+static bool printable(uint32_t c)
+{
+    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return false;
+    case UTF8PROC_CATEGORY_ZS: return c == ' ';
+    default: return true;
+    }
+}
+
 // repr(str), for lists and dicts that are written whole.
 static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
 {
@@ -45,18 +63,21 @@ static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v
             wt__chat_write(r, b, v);
         return;
     }
-    char quote = memchr(v.s, '\'', v.size) && !memchr(v.s, '"', v.size) ? '"' : '\'';
+    const char quote = memchr(v.s, '\'', v.size) && !memchr(v.s, '"', v.size) ? '"' : '\'';
     wt__chat_append(r, b, &quote, 1);
-    for (uint32_t i = 0; i < v.size; i++) {
-        char c = v.s[i], text[8];
-        if (c == quote || c == '\\')
-            snprintf(text, sizeof text, "\\%c", c);
+    for (uint32_t i = 0, n; i < v.size; i += n) {
+        uint32_t c;
+        char text[16];
+        n = (uint32_t)wt__utf8_next(v.s + i, v.size - i, &c, NULL);
+        if (c == (uint32_t)quote || c == '\\')
+            snprintf(text, sizeof text, "\\%c", (int)c);
         else if (c == '\n' || c == '\r' || c == '\t')
             snprintf(text, sizeof text, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
-        else if ((unsigned char)c < ' ' || c == 127)
-            snprintf(text, sizeof text, "\\x%02x", (unsigned char)c);
-        else
-            snprintf(text, sizeof text, "%c", c);
+        else if (printable(c)) {
+            wt__chat_append(r, b, v.s + i, n);
+            continue;
+        } else
+            snprintf(text, sizeof text, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c);
         wt__chat_append_text(r, b, text);
     }
     wt__chat_append(r, b, &quote, 1);

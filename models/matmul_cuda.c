@@ -151,10 +151,10 @@ static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     wt__mm_plan p;
     if (!cuda->library || a->two_parts || !wt__mm_library_takes(a)) return false;
-    const bool together = a->n_parts > 1 || wt__mm_has_norm(a);
-    if (together && wt__mm_wgmma_is_few(&cuda->site.config, a)) return !wt__mm_plan_wgmma(&cuda->site, a, &p);
-    const bool is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16,
+    const bool together = a->n_parts > 1 || wt__mm_has_norm(a),
+               is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16,
                finishes = a->gated && is_16 && a->m >= GATED_ROWS;
+    if (together && is_16 && wt__mm_wgmma_is_few(&cuda->site.config, a)) return !wt__mm_plan_wgmma(&cuda->site, a, &p);
     return (!wt__mm_is_exact(a) && !finishes) || wt__mm_library_is_direct(a) || !wt__mm_plan_wgmma(&cuda->site, a, &p);
 }
 

@@ -45,7 +45,7 @@ typedef struct wt__mm_wgmma_shape {
     int n_slices, n_blocks;
     size_t shared_bytes;
 } wt__mm_wgmma_shape;
-/// Is it a product whose tiles have 64 rows of x?
+/// Is it a product whose tiles have 64 rows of x? F32 there is multiplied as tf32.
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *args);
 /// `args` gets the numbers of its tiles.
 wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *args);
@@ -54,7 +54,8 @@ size_t wt__mm_wgmma_partial_bytes(int n_sms);
 WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, const wt__mm_wgmma_shape *shape,
                                        uintptr_t partial, wt_mm_wgmma_args *filled);
 
-/// How matmul_slices.cu is compiled and launched for a product of F32 by F32: matmul_slices.c.
+/// How matmul_slices.cu is compiled and launched for a product of F32 by F32, and how many slices the tiles of
+/// matmul_tiles.cu have: matmul_slices.c.
 typedef struct wt__mm_slices_shape {
     int x_rows, stages, threads; ///< rows of x a block, stages of shared memory
     int64_t n_tiles;
@@ -65,6 +66,8 @@ typedef struct wt__mm_slices_shape {
 bool wt__mm_slices_takes(const wt_mm_args *args);
 /// `args` gets the numbers of its tiles.
 wt__mm_slices_shape wt__mm_slices_shape_of(wt_mm_args *args);
+/// Slices of tiles of WT_MM_SLICED_ROWS rows of W; 1: of any, or none. `args` gets the numbers of those tiles.
+int wt__mm_tiles_slices(wt_mm_args *args);
 /// Bytes of memory, zeros at first, in which the sums of slices meet: of any product.
 size_t wt__mm_slices_partial_bytes(void);
 void wt__mm_slices_fill(const wt_mm_args *args, int n_slices, uintptr_t partial, wt_mm_slices_args *filled);

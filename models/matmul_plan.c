@@ -238,7 +238,7 @@ static bool plan_thin(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
 static int tiles_scales(const wt_mm_args *a, int vector)
 {
     if (is_constant(a)) return 0;
-    if (a->scale_shift < 0 || is_eight_bits(a)) return -1;
+    if (a->scale_shift < 0 || is_eight_bits(a) || a->x_type == WT_MM_F32) return -1;
     return a->scale_columns % vector == 0 ? 4 : 3;
 }
 
@@ -260,19 +260,22 @@ static int most_skinny(const wt__mm_site *site, const wt_mm_args *a)
     return a->offsets ? MOST_SKINNY_OF_EXPERT : MOST_SKINNY_OF_16;
 }
 
-/// Both factors of one type, as they lie, on compute capability 9.0.
+static bool is_f32(const wt_mm_args *a) { return a->x_type == WT_MM_F32 && a->w_type == WT_MM_F32; }
+
+/// Both factors of one type, as they lie, on compute capability 9.0; of F32 where tf32 is asked for.
 bool wt__mm_plan_wgmma(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
 {
     const wt_device_info *info = wt_device_get_info(site->config.device);
     const int scales = wgmma_scales(a), pair = a->gated ? 2 : 1;
+    const bool tf32 = site->config.tf32 && is_f32(a) && is_aligned(a);
     if (site->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
-    if (a->w_type != a->x_type || !tensor_vector(site, a) || scales < 0 || a->experts) return false;
+    if (a->w_type != a->x_type || (!tf32 && !tensor_vector(site, a)) || scales < 0 || a->experts) return false;
     const bool few = wt__mm_wgmma_is_few(&site->config, a);
     if (!few && rows_of_expert(a) <= most_skinny(site, a)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&site->config, site->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
-    const option options[] = {{"X", a->x_type},
+    const option options[] = {{"X", tf32 ? WT_MM_TF32 : a->x_type},
                               {"SCALES", scales},
                               {"S", a->scale_type},
                               {"PAIR", pair},
@@ -300,15 +303,20 @@ static int64_t n_blocks_of(wt_mm_args *a, int rows)
     return (int64_t)wt__mm_number_tiles(a, rows / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
 }
 
-/// A block computes WT_MM_TILE rows of x by `rows` of W.
-static bool launch_tiles(wt_mm_args *a, tiles_shape s, int units, int extra_bytes, int threads, wt__mm_plan *p)
+/// Stages, and the sums afterwards. A row of W meets `units` pieces of x with one of its own.
+static size_t tiles_shared(tiles_shape s, int units, int extra_bytes)
 {
-    const size_t stage_bytes = (size_t)((s.rows + WT_MM_TILE * units) * s.pieces * 16 + extra_bytes) * (size_t)s.stages;
-    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (size_t)(s.rows + 4);
-    const int64_t n_blocks = n_blocks_of(a, s.rows);
+    const size_t stage_bytes = (size_t)((s.rows + WT_MM_TILE * units) * s.pieces * 16 + extra_bytes) * (size_t)s.stages,
+                 sum_bytes = sizeof(float) * WT_MM_TILE * (size_t)(s.rows + 4);
+    return stage_bytes > sum_bytes ? stage_bytes : sum_bytes;
+}
+
+/// A block computes WT_MM_TILE rows of x by s.rows of W, or one of `n_slices` slices of their columns.
+static bool launch_tiles(wt_mm_args *a, tiles_shape s, int n_slices, size_t shared_bytes, int threads, wt__mm_plan *p)
+{
+    const int64_t n_blocks = n_blocks_of(a, s.rows) * n_slices;
     if (n_blocks > INT32_MAX) return false;
-    p->launch = (wt_launch){
-        .grid = {(int)n_blocks}, .block = {threads}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
+    p->launch = (wt_launch){.grid = {(int)n_blocks}, .block = {threads}, .shared_bytes = shared_bytes};
     return true;
 }
 
@@ -329,10 +337,8 @@ static bool plan_fp4(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     const option options[] = {{"PAIR", a->gated ? 2 : 1}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_fp4.cu", .function = "matmul_fp4"};
     write_options(p, options, 1);
-    return launch_tiles(a, shape, 1, SCALE_BYTES, 128, p);
+    return launch_tiles(a, shape, 1, tiles_shared(shape, 1, SCALE_BYTES), 128, p);
 }
-
-static bool is_f32(const wt_mm_args *a) { return a->x_type == WT_MM_F32 && a->w_type == WT_MM_F32; }
 
 /// The one of `n` shapes that is soonest done: rows of W that an SM has in
 /// turn, by what a row takes of each.
@@ -345,7 +351,7 @@ static tiles_shape soonest(const wt__mm_site *site, wt_mm_args *a, const tiles_s
         const tiles_shape s = shapes[k];
         const int64_t rounds = (n_blocks_of(a, s.rows) + site->n_sms - 1) / site->n_sms,
                       cost = rounds * s.rows * costs[k];
-        if (cost >= least || (size_t)((s.rows + WT_MM_TILE) * s.pieces * 16 * s.stages) > there) continue;
+        if (cost >= least || tiles_shared(s, 1, 0) > there) continue;
         least = cost;
         best = s;
     }
@@ -354,35 +360,56 @@ static tiles_shape soonest(const wt__mm_site *site, wt_mm_args *a, const tiles_s
 
 /// Wide tiles read less; narrow ones leave fewer SMs idle, and fit where shared
 /// memory is small. bench_matmul large, H200.
-static tiles_shape tiles_shape_of(const wt__mm_site *site, wt_mm_args *a, bool direct, bool plain, int units)
+static tiles_shape tiles_shape_of(const wt__mm_site *site, wt_mm_args *a, bool direct, int units)
 {
-    static const tiles_shape tensor[] = {{256, 8, 3}, {128, 8, 3}, {128, 4, 3}};
-    static const tiles_shape simple[] = {{256, 4, 4}, {128, 4, 4}, {64, 4, 4}, {32, 8, 4}};
-    static const int tensor_costs[] = {10, 11, 11}, simple_costs[] = {10, 11, 13, 16};
+    static const tiles_shape shapes[] = {{256, 8, 3}, {128, 8, 3}, {128, 4, 3}};
+    static const int costs[] = {10, 11, 11};
     if (!direct) return (tiles_shape){WT_MM_TILE, 4, units <= 2 ? 4 : 2};
-    return plain ? soonest(site, a, simple, simple_costs, a->gated ? 3 : 4) : soonest(site, a, tensor, tensor_costs, 3);
+    return soonest(site, a, shapes, costs, 3);
+}
+
+static void write_tiles(const wt_mm_args *a, int type, int scales, tiles_shape s, bool sliced, wt__mm_plan *p)
+{
+    const option options[] = {{"W", type == WT_MM_TF32 ? type : a->w_type},
+                              {"X", type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"PAIR", a->gated ? 2 : 1},
+                              {"ROWS", s.rows},
+                              {"PIECES", s.pieces},
+                              {"STAGES", s.stages},
+                              {"SLICED", sliced}};
+    *p = (wt__mm_plan){.file = "kernels/matmul/matmul_tiles.cu", .function = "matmul_tiles"};
+    write_options(p, options, 9);
+}
+
+/// F32 without tensor cores, also from 65 rows of x on where a tile's columns have slices.
+static bool plan_plain(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
+{
+    static const tiles_shape shapes[] = {{WT_MM_SLICED_ROWS, 4, 4}, {128, 4, 4}, {64, 4, 4}, {32, 8, 4}};
+    static const int costs[] = {10, 11, 13, 16};
+    enum { THREADS = 256 };
+    const size_t there = wt_device_get_info(site->config.device)->shared_bytes;
+    const int n_slices = tiles_shared(shapes[0], 1, 0) > there ? 1 : wt__mm_tiles_slices(a);
+    if (n_slices == 1 && rows_of_expert(a) <= MOST_SKINNY_ROWS) return false;
+    const tiles_shape s = n_slices > 1 ? shapes[0] : soonest(site, a, shapes, costs, a->gated ? 3 : 4);
+    write_tiles(a, WT_MM_F32, 0, s, n_slices > 1, p);
+    p->n_slices = n_slices;
+    return launch_tiles(a, s, n_slices, tiles_shared(s, 1, 0), THREADS, p);
 }
 
 static bool plan_tiles(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
 {
-    const bool f32 = is_f32(a) && is_aligned(a), tf32 = f32 && site->config.tf32;
-    const int vector = f32 ? 4 : tensor_vector(site, a), scales = vector ? tiles_scales(a, vector) : -1,
-              pair = a->gated ? 2 : 1;
-    if (scales < 0 || rows_of_expert(a) <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
+    const bool f32 = is_f32(a) && is_aligned(a);
+    const int vector = f32 ? 4 : tensor_vector(site, a), scales = vector ? tiles_scales(a, vector) : -1;
+    if (scales < 0 || a->experts || a->w_type == WT_MM_Q4_K) return false;
     if (a->row_bytes > INT32_MAX || a->x_stride > INT32_MAX / 16) return false; // of 32 bits there
-    const int units = f32 || is_eight_bits(a) ? 1 : vector / 8, type = tf32 ? WT_MM_TF32 : a->x_type;
-    const tiles_shape s = tiles_shape_of(site, a, units == 1 && scales == 0, f32 && !tf32, units);
-    const option options[] = {{"W", tf32 ? WT_MM_TF32 : a->w_type},
-                              {"X", type},
-                              {"SCALES", scales},
-                              {"S", a->scale_type},
-                              {"PAIR", pair},
-                              {"ROWS", s.rows},
-                              {"PIECES", s.pieces},
-                              {"STAGES", s.stages}};
-    *p = (wt__mm_plan){.file = "kernels/matmul/matmul_tiles.cu", .function = "matmul_tiles"};
-    write_options(p, options, 8);
-    return launch_tiles(a, s, units, 0, f32 && !tf32 ? 256 : s.rows, p);
+    if (f32 && !site->config.tf32) return plan_plain(site, a, p);
+    if (rows_of_expert(a) <= MOST_SKINNY_ROWS) return false;
+    const int units = f32 || is_eight_bits(a) ? 1 : vector / 8;
+    const tiles_shape s = tiles_shape_of(site, a, units == 1 && scales == 0, units);
+    write_tiles(a, f32 ? WT_MM_TF32 : a->x_type, scales, s, false, p);
+    return launch_tiles(a, s, 1, tiles_shared(s, units, 0), s.rows, p);
 }
 
 /// kernels/matmul/matmul_slices.cu

@@ -18,7 +18,7 @@ typedef struct wt__mm_plan {
     wt_launch launch;
     wt__mm_wgmma_shape wgmma; ///< of matmul_wgmma; zeros for another kernel
     int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
-    int n_slices;             ///< of matmul_slices; 0 for another kernel
+    int n_slices;             ///< of matmul_slices, and F32 by matmul_tiles; 0 for another kernel
 } wt__mm_plan;
 
 /// What the first kernel that takes it makes of a product; `args` gets the numbers of its tiles.

@@ -3,13 +3,17 @@
 
 #include <string.h>
 
-enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_STEPS = 4, LEAST_ROWS = 9 };
+enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_ROWS = 9 };
+enum { SLICED_COLUMNS = 128 };                     ///< rows of W of a tile that may have slices
+enum { LEAST_STEPS_OF_FEW = 4, LEAST_STEPS = 16 }; ///< of a slice, of 64 and of 128 rows of x
+enum { SMS = 132, COUNTER_BYTES = 1 << 14 };       ///< of the warps of tiles, in front of the sums
 
-static int64_t rounds_of(wt_mm_args *a, int columns, int n_sms)
+static int64_t n_tiles_of(wt_mm_args *a, int columns)
 {
-    const int64_t n = (int64_t)wt__mm_number_tiles(a, columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
-    return (n + n_sms - 1) / n_sms;
+    return (int64_t)wt__mm_number_tiles(a, columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
 }
+
+static int64_t rounds_of(wt_mm_args *a, int columns, int n_sms) { return (n_tiles_of(a, columns) + n_sms - 1) / n_sms; }
 
 /// Rows of W a block: 256, or 128, which take 0.55 of the time, where that ends sooner, since many SMs idle at the end.
 static int columns_of(wt_mm_args *a, int n_sms)
@@ -19,16 +23,21 @@ static int columns_of(wt_mm_args *a, int n_sms)
 
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *a)
 {
-    const bool is_16 = a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16;
+    const bool is_8 = a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3;
     const int least = config->wgmma_least ? config->wgmma_least : LEAST_ROWS;
-    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets &&
+    return !is_8 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets &&
            !config->wgmma_columns;
 }
 
-/// Of a tile's columns, so that all SMs have some: at least LEAST_STEPS steps each.
-static int slices_of(const wt_mm_args *a, int64_t n_tiles, int n_sms)
+static int element_bytes(const wt_mm_args *a)
 {
-    const int64_t n = n_sms / n_tiles, most = 2 * a->columns / STEP_BYTES / LEAST_STEPS;
+    return a->x_type == WT_MM_F32 ? 4 : a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3 ? 1 : 2;
+}
+
+/// Of a tile's columns, so that all SMs have some: at least `least` steps each.
+static int slices_of(const wt_mm_args *a, int64_t n_tiles, int n_sms, int least)
+{
+    const int64_t n = n_sms / n_tiles, most = (int64_t)element_bytes(a) * a->columns / STEP_BYTES / least;
     return (int)(n < 1 || most < 1 ? 1 : n < most ? n : most);
 }
 
@@ -41,22 +50,24 @@ wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_s
 {
     const bool few = wt__mm_wgmma_is_few(config, a);
     wt__mm_wgmma_shape s = {.rows = few ? FEW_ROWS : WT_MM_TILE, .n_slices = 1};
-    s.columns = config->wgmma_columns ? config->wgmma_columns : few ? 128 : columns_of(a, n_sms);
+    if (!few && !config->wgmma_columns && !a->offsets) // by shape alone, as if there were always so many SMs
+        s.n_slices = slices_of(a, n_tiles_of(a, SLICED_COLUMNS), SMS, LEAST_STEPS);
+    s.columns = few || s.n_slices > 1   ? SLICED_COLUMNS
+                : config->wgmma_columns ? config->wgmma_columns
+                                        : columns_of(a, n_sms);
     s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 8 : s.columns == 256 ? 4 : 6;
-    s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
-    if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms);
+    s.n_tiles = n_tiles_of(a, s.columns);
+    if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms, LEAST_STEPS_OF_FEW);
     s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
     s.shared_bytes =
         ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) + (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 
-/// Counters of the warps of a tile, in front of the sums.
-static size_t counter_bytes(int n_sms) { return sizeof(int) * WT_MM_WGMMA_WARPS * (size_t)n_sms; }
-
 size_t wt__mm_wgmma_partial_bytes(int n_sms)
 {
-    return counter_bytes(n_sms) + sizeof(float) * FEW_ROWS * 128 * (size_t)n_sms;
+    const size_t few = FEW_ROWS * (size_t)n_sms, many = WT_MM_TILE * SMS;
+    return COUNTER_BYTES + sizeof(float) * SLICED_COLUMNS * (few > many ? few : many);
 }
 
 static wt_status fill_map(wt_device *device, const wt_tensor_map_config *config, wt_mm_map *filled)
@@ -72,7 +83,7 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
                             wt_mm_wgmma_args *filled)
 {
     const int x_rows = shape->rows == FEW_ROWS ? (a->m + 7) / 8 * 8 : shape->rows;
-    const int bytes = a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3 ? 1 : 2;
+    const int bytes = element_bytes(a);
     wt_tensor_map_config config = {.data = (uintptr_t)a->x,
                                    .element_bytes = bytes,
                                    .columns = a->columns,
@@ -88,7 +99,7 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
     filled->x_rows = x_rows;
     if (shape->n_slices > 1) {
         filled->arrived = (int *)partial;
-        filled->partial = (void *)(partial + counter_bytes(shape->n_blocks));
+        filled->partial = (void *)(partial + COUNTER_BYTES);
     }
     wt_status status = fill_map(device, &config, &filled->x);
     for (int k = 0; k < a->n_parts && !status; k++) {

@@ -23,6 +23,8 @@ static void more_from_a_gpu_is_the_cpus(void **state)
         {"griffin_lim --iterations 32", 2e-6, "clicks"},
         {"mel_to_audio --iterations 32", 2e-6, "clicks"},
         {"mel_to_stft --n-mels 40", 2e-6, "clicks"},
+        {"mfcc_to_mel", 2e-6, "clicks"},
+        {"mfcc_to_audio --iterations 32", 2e-6, "clicks"},
         {"pseudo_cqt", 2e-6, "in"},
         {"hybrid_cqt", 2e-6, "in"},
         {"stft --window kaiser --window-parameter 8.6 --padding reflect", 2e-6, "clicks"},

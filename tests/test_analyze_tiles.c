@@ -59,12 +59,18 @@ static void assert_same_files(const char *a, const char *b, const char *what)
     free(x), free(y);
 }
 
-static void assert_tiled(void **state, const char *options, const char *name)
+static void assert_input_tiled(void **state, const char *backend, const char *input, const char *options,
+                               const char *name)
 {
     outputs o;
-    snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
-    run_both(state, "cpu", options, name, &o);
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, input));
+    run_both(state, backend, options, name, &o);
     assert_same_files(o.whole, o.tiled, options);
+}
+
+static void assert_tiled(void **state, const char *options, const char *name)
+{
+    assert_input_tiled(state, "cpu", "long.wav", options, name);
 }
 
 /// Each value within `bound` of the whole signal's peak.
@@ -140,6 +146,9 @@ static void columns_that_need_more_have_the_same_bytes(void **state)
 {
     assert_tiled(state, "-f pcen,chroma,contrast,onset_strength,tempogram,hpss,mel", "whole.npz");
     assert_tiled(state, "-f mfcc,mfcc_delta,mfcc_delta2,mfcc_to_mel --lifter 22", "whole.npz");
+    assert_tiled(state, "-f spectrogram_db,logmel,mfcc,mfcc_to_mel --ref max", "whole.npz");
+    assert_tiled(state, "-f reassigned", "whole.npz");
+    assert_tiled(state, "-f reassigned --channels --no-clip --fill-nan --no-center --n-fft 1000 --hop 333", "whole.npz");
     assert_tiled(state, "-f pcen,contrast,onset_strength --channels --fmin 100 --htk", "whole.npz");
 }
 
@@ -201,8 +210,7 @@ static void effects_have_the_same_bytes(void **state)
     assert_tiled(state, "-f rms_delta,tempogram_delta,logmel_delta2,plp_delta", "whole.npz");
 }
 
-/// The level is measured on a walk before. By RMS its sums, in double, have another order, which the gain, in float, does
-/// not show here.
+/// The level is measured on a walk before, by RMS each channel by itself, as of the whole.
 static void levels_are_those_of_the_whole_signal(void **state)
 {
     assert_tiled(state, "-f normalize,rms --channels", "whole.npz");
@@ -212,17 +220,25 @@ static void levels_are_those_of_the_whole_signal(void **state)
     assert_tiled(state, "-f normalize --by peak --channels", "whole.npy");
 }
 
-/// Halvings are transforms of blocks, which lie elsewhere in a tile: their rounding differs. Chroma divides a frame by
-/// its largest, CENS and tonal centroids are made of that.
+/// Halvings are transforms of blocks: a tile's lie where the whole's do, for which it begins a block of the lowest rate
+/// before its own frames. Several tiles each.
+static const char *const constant_q[] = {
+    "-f vqt,hybrid_cqt,pseudo_cqt --rate 0 --channels --n-bins 60 --fmin 100 --hop 256",
+    "-f icqt --rate 0 --channels --n-bins 48 --fmin 100 --hop 256",
+    "-f chroma_cqt,chroma_cens,tonnetz --rate 0 --fmin 100 --n-octaves 5",
+    "-f chroma_cqt,tonnetz --cqt-mode hybrid --rate 0 --fmin 100 --n-octaves 5",
+};
+static const char *const of_seven_octaves[] = {
+    "-f cqt,icqt --rate 0",
+    "-f cqt --rate 0 --n-bins 24 --hop 1024 --padding reflect", // halved early
+};
+
 static void constant_q_is_that_of_the_whole_signal(void **state)
 {
-    assert_near(state, "cpu", "longer.wav", "cqt --rate 0", 1e-6);
-    assert_near(state, "cpu", "longer.wav", "vqt --rate 0", 1e-6);
-    assert_near(state, "cpu", "longer.wav", "icqt --rate 0", 1e-6);
-    assert_near(state, "cpu", "longer.wav", "icqt --rate 0 --channels --n-bins 48 --fmin 100 --hop 256", 1e-6);
-    assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-6);
-    assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-6);
-    assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 2e-6); // no value crosses a step
+    for (size_t k = 0; k < sizeof constant_q / sizeof *constant_q; k++)
+        assert_input_tiled(state, "cpu", "longer.wav", constant_q[k], "whole.npz");
+    for (size_t k = 0; k < sizeof of_seven_octaves / sizeof *of_seven_octaves; k++)
+        assert_input_tiled(state, "cpu", "longest.wav", of_seven_octaves[k], "whole.npz");
 }
 
 /// A file that ends before its header says: the columns are those of what there is.
@@ -285,20 +301,18 @@ static void cuda_gives_the_same_in_tiles(void **state)
         "spectrogram_db --channels", "onset_strength --channels", "pcen --channels", "contrast --channels",
         "filter --edges 1000", "filtfilt --edges 1000", "fir --edges 1000", "savgol", "preemphasis", "deemphasis",
         "normalize --channels", "agc --channels", "denoise", "istft", "resample --rate 16000", "rms_delta"};
-    static const char *const of_longer[] = {"cqt", "icqt", "chroma_cqt", "tonnetz", "chroma_cens"};
     static const char *const numbers[] = {"tuning", "tempo", "tempos"};
     static const char *const integers[] = {"split", "trim", "vad"};
-    char feature[64];
     if (wt_device_count() < 1) {
         print_message("skipped: no CUDA device\n");
         skip();
     }
     for (size_t k = 0; k < sizeof of_long / sizeof *of_long; k++)
         assert_near(state, "cuda", "long.wav", of_long[k], 2e-6);
-    for (size_t k = 0; k < sizeof of_longer / sizeof *of_longer; k++) {
-        snprintf(feature, sizeof feature, "%s --rate 0", of_longer[k]);
-        assert_near(state, "cuda", "longer.wav", feature, 2e-6);
-    }
+    for (size_t k = 0; k < sizeof constant_q / sizeof *constant_q; k++)
+        assert_input_tiled(state, "cuda", "longer.wav", constant_q[k], "whole.npz");
+    for (size_t k = 0; k < sizeof of_seven_octaves / sizeof *of_seven_octaves; k++)
+        assert_input_tiled(state, "cuda", "longest.wav", of_seven_octaves[k], "whole.npz");
     for (size_t k = 0; k < 3; k++) {
         assert_near(state, "cuda", "long.wav", numbers[k], 1e-9);
         assert_near(state, "cuda", "long.wav", integers[k], 0);
@@ -337,6 +351,7 @@ static int create(void **state)
     if (test_folder_create(state)) return -1;
     make_file(test_path(state, "long.wav"), 44100, 3 * 44100 + 77);
     make_file(test_path(state, "longer.wav"), 10000, 60 * 10000 + 77);
+    make_file(test_path(state, "longest.wav"), 10000, 220 * 10000 + 77);
     make_file(test_path(state, "short.wav"), 16000, 8000);
     return 0;
 }

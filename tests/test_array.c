@@ -209,6 +209,53 @@ static void numbers_that_are_none_are_kept(void **state)
     array_rig_end(r);
 }
 
+// As NumPy with a result of integers: computed in floating point, then cut.
+static void functions_of_integers_are_those_of_their_values(void **state)
+{
+    array_rig *r = array_rig_of(state);
+    const double x[] = {-7, 0, 2, 20}, y[] = {3, -1, 1, 6};
+    double got[4];
+    wt_array a = TAKE(r, WT_DTYPE_I32, 4), b = TAKE(r, WT_DTYPE_I16, 4), out = TAKE(r, WT_DTYPE_I16, 4);
+    array_put(r, &a, x);
+    array_put(r, &b, y);
+    for (int op = 0; op < WT_N_UNARY; op++) {
+        assert_ok(wt_array_unary(r->arrays, r->stream, (wt_unary)op, &a, &out));
+        array_get(r, &out, got);
+        for (int k = 0; k < 4; k++) {
+            const double want = unary((wt_unary)op, x[k]);
+            const double cut = isnan(want) ? 0 : trunc(fmax(-32768, fmin(32767, want)));
+            if (got[k] != cut) fail_msg("%d: %g gives %g, want %g", op, x[k], got[k], cut);
+        }
+    }
+    assert_ok(wt_array_binary(r->arrays, r->stream, WT_BINARY_ATAN2, &a, &b, &out));
+    array_get(r, &out, got);
+    for (int k = 0; k < 4; k++) assert_true(got[k] == trunc(atan2(x[k], y[k])));
+    array_rig_end(r);
+}
+
+// Each double is nearer to the upper of its two neighbours in the type, and its float lies in the middle of them.
+static void doubles_are_rounded_once(void **state)
+{
+    array_rig *r = array_rig_of(state);
+    static const struct {
+        wt_dtype type;
+        double step; // behind 1
+    } rows[] = {{WT_DTYPE_F16, 0x1p-10}, {WT_DTYPE_BF16, 0x1p-7}, {WT_DTYPE_F8_E4M3, 0x1p-3},
+                {WT_DTYPE_F8_E5M2, 0x1p-2}};
+    for (int k = 0; k < 4; k++) {
+        const double x[2] = {1 + rows[k].step * (0.5 + 0x1p-30), -1 - rows[k].step * (1.5 - 0x1p-30)};
+        double got[2];
+        wt_array in = TAKE(r, WT_DTYPE_F64, 2), small = TAKE(r, rows[k].type, 2), out = TAKE(r, WT_DTYPE_F64, 2);
+        array_put(r, &in, x);
+        assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_COPY, &in, &small));
+        assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_COPY, &small, &out));
+        array_get(r, &out, got);
+        if (got[0] != 1 + rows[k].step || got[1] != -1 - rows[k].step)
+            fail_msg("%s: %.12g and %.12g become %g and %g", wt_dtype_name(rows[k].type), x[0], x[1], got[0], got[1]);
+    }
+    array_rig_end(r);
+}
+
 static void arange_and_constants_fill(void **state)
 {
     array_rig *r = array_rig_of(state);
@@ -364,6 +411,8 @@ int main(void)
         cmocka_unit_test(unary_operations_are_those_of_the_library),
         cmocka_unit_test(binary_operations_broadcast_over_views),
         cmocka_unit_test(numbers_that_are_none_are_kept),
+        cmocka_unit_test(functions_of_integers_are_those_of_their_values),
+        cmocka_unit_test(doubles_are_rounded_once),
         cmocka_unit_test(arange_and_constants_fill),
         cmocka_unit_test(a_graph_gives_the_same_again),
         cmocka_unit_test(operations_are_queued_and_no_more),

@@ -268,11 +268,54 @@ static void random_numbers_are_philox(void **state)
         array_get(r, &two, got);
         assert_true(got[0] == x[5] && got[2] == x[6] && got[1] == x[7] && got[3] == x[8]);
     }
-    wt_array f = TAKE(r, WT_DTYPE_F32, N);
-    assert_ok(wt_array_random(r->arrays, r->stream, WT_RANDOM_UNIFORM, 7, 0, &f));
-    array_get(r, &f, x);
-    for (int k = 0; k < N; k++) assert_true(x[k] >= 0 && x[k] < 1);
     free(x);
+    array_rig_end(r);
+}
+
+// Rounding to a type of few bits could make 1: its uniform numbers are as many of the word's bits as it holds.
+static void uniform_numbers_of_every_type_are_below_one(void **state)
+{
+    enum { N = 200000 };
+    array_rig *r = array_rig_of(state);
+    double *x = malloc(sizeof *x * N);
+    static const struct {
+        wt_dtype type;
+        double steps; // from 0 to 1
+    } rows[] = {{WT_DTYPE_F32, 0x1p24}, {WT_DTYPE_F16, 2048}, {WT_DTYPE_BF16, 256}, {WT_DTYPE_F8_E4M3, 16},
+                {WT_DTYPE_F8_E5M2, 8}, {WT_DTYPE_F4, 2}};
+    wt_array seen = TAKE(r, WT_DTYPE_F64, N);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        double mean = 0;
+        wt_array u = TAKE(r, rows[k].type, N);
+        assert_ok(wt_array_random(r->arrays, r->stream, WT_RANDOM_UNIFORM, 7, 0, &u));
+        assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_COPY, &u, &seen));
+        array_get(r, &seen, x);
+        for (int j = 0; j < N; j++) {
+            mean += x[j] / N;
+            if (!(x[j] >= 0 && x[j] < 1)) fail_msg("%s: %g", wt_dtype_name(rows[k].type), x[j]);
+        }
+        // five standard deviations of the mean of whole steps
+        assert_true(fabs(mean - (0.5 - 0.5 / rows[k].steps)) < 5 * 0.289 / sqrt(N));
+    }
+    free(x);
+    array_rig_end(r);
+}
+
+// In double, as NumPy's: int64 would wrap.
+static void sums_of_integers_for_floats_do_not_wrap(void **state)
+{
+    array_rig *r = array_rig_of(state);
+    const double x[3] = {0x1p62, 0x1p62, 0x1p62};
+    const double want[] = {[WT_REDUCE_SUM] = 0x1.8p63, [WT_REDUCE_MEAN] = 0x1p62, [WT_REDUCE_PROD] = 0x1p186};
+    wt_array in = TAKE(r, WT_DTYPE_F64, 3), whole = TAKE(r, WT_DTYPE_I64, 3), out = TAKE(r, WT_DTYPE_F64, 1);
+    array_put(r, &in, x);
+    assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_COPY, &in, &whole));
+    for (int op = WT_REDUCE_SUM; op <= WT_REDUCE_PROD; op++) {
+        double got;
+        assert_ok(wt_array_reduce(r->arrays, r->stream, (wt_reduce)op, &whole, 0, &out));
+        array_get(r, &out, &got);
+        assert_close("reduction", op, got, want[op], 1e-15);
+    }
     array_rig_end(r);
 }
 
@@ -280,6 +323,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_over_any_axes),
+        cmocka_unit_test(sums_of_integers_for_floats_do_not_wrap),
+        cmocka_unit_test(uniform_numbers_of_every_type_are_below_one),
         cmocka_unit_test(long_reductions_and_their_nans),
         cmocka_unit_test(lines_along_each_axis),
         cmocka_unit_test(the_largest_come_first_and_the_first_of_equals),

@@ -212,6 +212,19 @@ static void ends_what_would_not_end(void **state)
     }
 }
 
+// repr(): what does not print is escaped, in Python's words.
+static void lists_are_written_as_python_writes_them(void **state)
+{
+    char *out = NULL;
+    (void)state;
+    assert_ok(render_text("{{ messages }}",
+                          "[\"a\\u00e9\\u00a0\\u00ad\\u2028\\u200b\\u3000\\ufeff\\ue000 \\u65e5\\ud83d\\ude00"
+                          "\\udb40\\udc01\\u0085\\u007f\\u0001\\t\\\\'\"]", &out));
+    assert_string_equal(out, "[\"a\xc3\xa9\\xa0\\xad\\u2028\\u200b\\u3000\\ufeff\\ue000 \xe6\x97\xa5\xf0\x9f\x98\x80"
+                             "\\U000e0001\\x85\\x7f\\x01\\t\\\\'\"]");
+    free(out);
+}
+
 static const char survivor[] =
     "{% macro m(a) %}<{{ a | trim }}>{% endmacro %}{% set ns = namespace(n=0) %}{% for x in messages %}"
     "{% set ns.n = ns.n + 1 %}{{ m(x.content) }}{{ x | tojson(indent=2) }}{{ strftime_now('%d %b') }}"
@@ -236,6 +249,7 @@ int main(void)
         cmocka_unit_test(renders_as_recorded),     cmocka_unit_test(renders_published_files_as_recorded),
         cmocka_unit_test(says_what_is_wrong),      cmocka_unit_test(refuses_deep_nesting),
         cmocka_unit_test(ends_what_would_not_end), cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(lists_are_written_as_python_writes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <warptone/clock.h>
@@ -106,20 +107,23 @@ static void pacing_holds_a_fifth_of_the_device(void **state)
     spinning slow = sliced_of(&r, 200000, 1000000, 200); // always work
     wt_task task = submit_spin(&r, &slow, 0);
     while (atomic_load(&slow.n_queued) < 20) sched_yield(); // the full bucket at the start is used up
-    double before_us = info_of_executor(&r).device_us;
-    int64_t begin_ns = wt_clock_now_ns(NULL);
-    double share = 0;
-    // The bucket promises burst (1 ms) + one slice (0.2 ms) of 300 ms, 0.4 points. A busy machine stalls a slice by
-    // tens of ms at worst, which is then paid back: 5 points are 15 ms, and what came at the end of a window is paid in
-    // the next.
-    for (int windows = 1; windows <= 6 && !(share > 0.15 && share < 0.25); windows++) {
-        while (wt_clock_now_ns(NULL) - begin_ns < windows * 300 * MS) sched_yield();
-        share = (info_of_executor(&r).device_us - before_us) * 1e3 / (double)(wt_clock_now_ns(NULL) - begin_ns);
+    const double first_us = info_of_executor(&r).device_us;
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    double best = 0, used_us = 0, window_us = 0;
+    // Not much less than its share, in the best of some windows: in others a busy machine may not let it run at all.
+    for (int n = 0; n < 4 || (n < 40 && best <= 0.15); n++) {
+        const double before_us = used_us, from_us = window_us;
+        while (wt_clock_now_ns(NULL) - begin_ns < (int64_t)(from_us * 1e3) + 300 * MS) sched_yield();
+        used_us = info_of_executor(&r).device_us - first_us;
+        window_us = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-3;
+        best = fmax(best, (used_us - before_us) / (window_us - from_us));
     }
     assert_ok(wt_scheduler_cancel(r.scheduler, task));
     assert_int_equal(wt_scheduler_wait(r.scheduler, task, EXECUTOR_WAIT_NS), WT_ERR_CANCELLED);
-    print_message("share %.1f %%\n", share * 100);
-    assert_true(share > 0.15 && share < 0.25);
+    print_message("share %.1f %% of %.0f ms\n", used_us / window_us * 100, window_us * 1e-3);
+    assert_true(best > 0.15);
+    // And not more, on any machine: the bucket's burst of 1 ms, and a slice that each end of the window may cut.
+    assert_true(used_us <= 0.2 * window_us + 1000 + 2 * slow.work.worst_slice_us);
     executor_rig_end(&r);
 }
 

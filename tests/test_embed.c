@@ -1,6 +1,9 @@
 #include "support/testing.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // The example of docs/embedding.md, which lies in docs/embed.c: that it compiles, and does what it says.
@@ -91,9 +94,70 @@ static void what_is_missing_ends_it(void **state)
     assert_int_equal(embed_main(4, (char *[]){"embed", "mono-fold", "/nowhere/in.wav", "/nowhere/out.wav", NULL}), 1);
 }
 
+// ---- first calls
+
+enum { N_CALLERS = 8, N_PROCESSES = 10 };
+
+typedef struct caller {
+    pthread_barrier_t *begin;
+    int n_devices, nvrtc, cublaslt;
+    wt_status opened;
+    char name[128];
+} caller;
+
+static void *call_first(void *user)
+{
+    caller *c = user;
+    wt_device *device;
+    pthread_barrier_wait(c->begin);
+    c->nvrtc = wt_nvrtc_version();
+    c->cublaslt = wt_cublaslt_version();
+    c->n_devices = wt_device_count();
+    c->opened = wt_device_open(NULL, &device);
+    snprintf(c->name, sizeof c->name, "%s", c->opened ? wt_last_error() : wt_device_get_info(device)->name);
+    wt_device_close(device);
+    return NULL;
+}
+
+/// In a process that has called nothing yet: 0 when all threads were told the same.
+static int call_at_once(void)
+{
+    pthread_t threads[N_CALLERS];
+    pthread_barrier_t begin;
+    caller callers[N_CALLERS];
+    memset(callers, 0, sizeof callers);
+    pthread_barrier_init(&begin, NULL, N_CALLERS);
+    for (int k = 0; k < N_CALLERS; k++) {
+        callers[k].begin = &begin;
+        if (pthread_create(&threads[k], NULL, call_first, &callers[k])) return 2;
+    }
+    for (int k = 0; k < N_CALLERS; k++) pthread_join(threads[k], NULL);
+    for (int k = 1; k < N_CALLERS; k++)
+        if (memcmp(&callers[k], &callers[0], sizeof callers[0])) return 1;
+    return callers[0].opened ? 3 : 0;
+}
+
+// The first test of the program: what it forks has made no call before.
+static void first_calls_of_several_threads_need_no_order(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_PROCESSES; k++) {
+        int status;
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            signal(SIGSEGV, SIG_DFL); // the test's handler would go on with the next test, in the child
+            _exit(call_at_once());
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_calls_of_several_threads_need_no_order),
         cmocka_unit_test(its_file_is_the_chain_in_one_call),
         cmocka_unit_test(its_band_is_that_of_the_tone),
         cmocka_unit_test(what_is_missing_ends_it),

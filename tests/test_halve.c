@@ -36,7 +36,7 @@ static void gives_what_the_resampler_gives(void **state)
         for (int k = 0; k < n; k++) x[k] = noise(&seed);
         int n_want, made;
         float *want = summed(x, n, &n_want);
-        wt__halver_reset(h);
+        wt__halver_reset(h, 0);
         made = wt__halver_process(h, x, n, got);
         made += wt__halver_drain(h, got + made);
         assert_int_equal(made, n_want);
@@ -59,7 +59,7 @@ static void cuts_do_not_matter(void **state)
     assert_ok(wt__halver_create(1, 0, false, &h));
     int made = wt__halver_process(h, x, LENGTH, whole), parts = 0;
     made += wt__halver_drain(h, whole + made);
-    wt__halver_reset(h);
+    wt__halver_reset(h, 0);
     for (int at = 0, n = 1; at < LENGTH; at += n, n = n * 3 % 1021 + 1)
         parts += wt__halver_process(h, x + at, n < LENGTH - at ? n : LENGTH - at, cut + parts);
     parts += wt__halver_drain(h, cut + parts);

@@ -85,6 +85,27 @@ static void few_rows_of_floats(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// Tiles whose columns several blocks have slices of: of floats by matmul_tiles (up to 128 rows of x, and more), and of
+/// other types by matmul_wgmma.
+static void slices_of_tiles(void **state)
+{
+    static const problem problems[] = {
+        {OF(F32, F32, 2600, 2564, 100), .bias = true, .add = true, .strides = true},
+        {OF(F32, F16, 300, 1300, 300), .activation = WT_ACTIVATION_RELU},
+        {OF(F32, F32, 200, 1028, 130), .n_parts = 3, .bias = true},
+        {OF(F32, F32, 300, 516, 200), .n_parts = 2, .gated = true, .activation = SILU, .bias = true},
+        {OF(F32, F32, 270, 772, 140), .n_batches = 3, .strides = true},
+        {OF(BF16, BF16, 300, 2056, 100)},
+        {OF(F16, F32, 515, 4104, 130), .strides = true, .add = true},
+        {OF(BF16, BF16, 200, 2312, 90), .n_parts = 2, .gated = true, .activation = SILU},
+        {OF(I8, BF16, 300, 4112, 150), .scaling = WT_SCALING_ROW, .x_scales = true},
+        {OF(E4M3, BF16, 260, 4112, 140), .scaling = WT_SCALING_TENSOR},
+        {OF(E4M3, BF16, 136, 4128, 140), .scaling = WT_SCALING_BLOCK, .x_scales = true, .n_parts = 3},
+        {OF(BF16, F32, 130, 2056, 100), .n_batches = 2, .bias = true},
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
 /// Slices of a tile end in any order, and are added in one; nothing is left of them for the next product.
 static void give_the_same_bits_again(wt_device *device, const problem *p, bool tf32)
 {
@@ -111,9 +132,11 @@ static void give_the_same_bits_again(wt_device *device, const problem *p, bool t
 
 static void slices_give_the_same_bits_again(void **state)
 {
-    give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 520, 2056, 60)}, false);
+    for (int m = 60; m <= 180; m += 60)
+        give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 520, 2056, m)}, false);
     for (int tf32 = 0; tf32 < 2; tf32++)
-        give_the_same_bits_again(device_of(state), &(problem){OF(F32, F32, 520, 2056, 60)}, tf32);
+        for (int m = 60; m <= 180; m += 60)
+            give_the_same_bits_again(device_of(state), &(problem){OF(F32, F32, 520, 2056, m)}, tf32);
 }
 
 static void scales_of_blocks(void **state)
@@ -249,13 +272,14 @@ static void the_kernel_is_the_one_told(void **state)
     wt_device *device = device_of(state);
     const wt_device_info *info = wt_device_get_info(device);
     if (info->backend != WT_BACKEND_CUDA) skip();
-    const bool hopper = info->compute_major == 9 && info->compute_minor == 0;
+    const bool hopper = info->compute_major == 9 && info->compute_minor == 0, small = info->shared_bytes < 133120;
     assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, false, hopper ? "matmul_wgmma" : "matmul_tiles");
     assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, true, "matmul_tiles");
     assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 129)}, false, "matmul_tiles");
     assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 128)}, false, "matmul_slices");
     assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 17)}, false, "matmul_slices");
     assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 16)}, false, "matmul_any");
+    assert_kernel(device, &(problem){OF(F32, F32, 4096, 2048, 96)}, false, small ? "matmul_slices" : "matmul_tiles");
 }
 
 int main(void)
@@ -265,6 +289,7 @@ int main(void)
         cmocka_unit_test(epilogues),
         cmocka_unit_test(few_rows),
         cmocka_unit_test(few_rows_of_floats),
+        cmocka_unit_test(slices_of_tiles),
         cmocka_unit_test(slices_give_the_same_bits_again),
         cmocka_unit_test(scales_of_blocks),
         cmocka_unit_test(batches_and_experts),

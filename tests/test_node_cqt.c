@@ -84,6 +84,69 @@ static void silence_and_what_is_not_a_number_leave_no_trace(void **state)
     wt_chain_destroy(chain);
 }
 
+enum { STOP = 4096, STOPS = 5 };
+
+/// The next STOP frames in blocks of `size`, on the chain's device.
+static void hear(wt_chain *chain, wt_device *gpu, const float *in, int size)
+{
+    if (!gpu) {
+        process_blocks(chain, in, y, STOP, size, STOP);
+        return;
+    }
+    wt_buffer *pcm;
+    wt_stream *stream;
+    assert_ok(wt_buffer_create(gpu, WT_MEMORY_DEVICE, STOP * sizeof *in, &pcm));
+    assert_ok(wt_stream_create(gpu, NULL, &stream));
+    assert_ok(wt_stream_upload(stream, pcm, 0, in, STOP * sizeof *in));
+    for (int at = 0; at < STOP; at += size) {
+        const size_t offset = sizeof *in * (size_t)at;
+        const wt_chain_job job = {.in = pcm, .in_offset = offset, .in_stride = STOP, .out = pcm, .out_offset = offset,
+                                  .out_stride = STOP, .n_frames = STOP - at < size ? STOP - at : size};
+        assert_ok(wt_chain_enqueue(chain, stream, &job, 1));
+    }
+    assert_ok(wt_stream_synchronize(stream));
+    wt_buffer_destroy(pcm), wt_stream_destroy(stream);
+}
+
+/// Levels after every STOP frames, to the bit, whatever the blocks: the sound passes unchanged and shows nothing.
+static void check_readings(wt_device *gpu, const int *sizes, int n_sizes)
+{
+    static float want[STOPS][ALL];
+    const wt_setting settings[] = {{"hop", NULL, 100}};
+    wt_node_desc node;
+    const wt_chain_desc desc = node_desc(&node, "cqt", settings, 1);
+    const wt_chain_config config = {.rate_hz = RATE, .channels = 1, .device = gpu};
+    float *noise = noise_signal(STOPS * STOP, 8);
+    for (int k = 0; k < n_sizes; k++) {
+        wt_chain *chain;
+        assert_ok(wt_chain_create(&config, &desc, &chain));
+        for (int stop = 0; stop < STOPS; stop++) {
+            float got[ALL];
+            hear(chain, gpu, noise + stop * STOP, sizes[k]);
+            assert_int_equal(wt_chain_readings(chain, 0, k ? got : want[stop], ALL), ALL);
+            if (k && memcmp(got, want[stop], sizeof got)) fail_msg("blocks of %d frames show other levels", sizes[k]);
+        }
+        wt_chain_destroy(chain);
+    }
+    for (int r = 0; r < ALL; r++) assert_true(want[0][r] != want[1][r]);
+    free(noise);
+}
+
+static void blocks_change_no_reading(void **state)
+{
+    (void)state;
+    check_readings(NULL, (const int[]){STOP, 1, 31, 64, 253, 256, 1000}, 7);
+}
+
+static void blocks_change_no_reading_of_a_gpu(void **state)
+{
+    (void)state;
+    wt_device *gpu = test_gpu();
+    if (!gpu) skip();
+    check_readings(gpu, (const int[]){64, 31, 253, 256, 1000}, 5);
+    wt_device_close(gpu);
+}
+
 static const wt_setting busy[] = {{"a4_hz", NULL, 432}, {"hop", NULL, 100}};
 
 static void blocks_change_no_bit_and_processing_is_real_time(void **state)
@@ -114,6 +177,8 @@ int main(void)
         cmocka_unit_test(a_sine_shows_as_its_note),
         cmocka_unit_test(a_pitch_class_is_the_sum_of_its_notes),
         cmocka_unit_test(silence_and_what_is_not_a_number_leave_no_trace),
+        cmocka_unit_test(blocks_change_no_reading),
+        cmocka_unit_test(blocks_change_no_reading_of_a_gpu),
         cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
         cmocka_unit_test(cuda_agrees),
         cmocka_unit_test(refusals_name_what_was_met_and_wanted),

@@ -104,7 +104,8 @@ wt_status wt_normalize_create(wt_device *device, const wt_normalize_config *conf
                                .n_signals = c.n_signals,
                                .target_db = c.target_db,
                                .ceiling_db = c.kind == WT_NORMALIZE_PEAK ? INFINITY : c.ceiling_db,
-                               .by_peak = c.kind == WT_NORMALIZE_PEAK};
+                               .by_peak = c.kind == WT_NORMALIZE_PEAK,
+                               .channels = c.channels};
     p->args.n_chunks = (p->args.area + NORMALIZE_CHUNK - 1) / NORMALIZE_CHUNK;
     p->n_parts = wt__op_on_gpu(device) ? p->args.n_chunks : 1;
     status = c.kind == WT_NORMALIZE_LOUDNESS ? create_loudness(p) : create_facts(p);
@@ -136,7 +137,12 @@ WT_RT static void bring_signal(const void *args, int signal)
     const float *in = a->in + signal * a->area;
     float *out = a->out + signal * a->area, gain;
     normalize_facts f = {0};
-    for (int64_t i = 0; i < a->area && !a->values; i++) normalize_count(&f, in[i]);
+    const int64_t n = a->area / a->channels;
+    for (int c = 0; c < a->channels && !a->values; c++) { // each summed by itself, as a signal in parts can be too
+        normalize_facts own = {0};
+        for (int64_t i = 0; i < n; i++) normalize_count(&own, in[c * n + i]);
+        normalize_add(&f, &own);
+    }
     if (!a->values) a->facts[signal] = f;
     gain = a->values ? normalize_by_loudness(a, a->values + signal) : normalize_by_facts(a, &f);
     for (int64_t i = 0; i < a->area; i++) out[i] = in[i] * gain;

@@ -152,6 +152,7 @@ static wt_status measure(wt_reassigned *p)
                                               .margin = s->no_center ? 0 : s->n_fft / 2,
                                               .pad = (int)s->pad},
                                    .rate_hz = c->rate_hz,
+                                   .n_all = c->n_samples,
                                    .least = sqrt(c->ref_power),
                                    .n_fft = s->n_fft,
                                    .centre = s->no_center ? s->n_fft / 2 : 0,
@@ -196,6 +197,11 @@ void wt_reassigned_destroy(wt_reassigned *plan)
 int64_t wt_reassigned_frames(const wt_reassigned *plan) { return plan->n_frames; }
 
 int wt_reassigned_bins(const wt_reassigned *plan) { return plan->bins; }
+
+void wt_reassigned_place(wt_reassigned *plan, int64_t begin, int64_t n_all)
+{
+    plan->args.begin = begin, plan->args.n_all = n_all;
+}
 
 // ---- running
 

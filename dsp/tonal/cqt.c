@@ -54,6 +54,7 @@ typedef struct job {
     const float *pcm;
     float *out;
     int64_t n, n_frames;
+    wt_cqt_tile tile; // `count` frames from `first` on, not beyond n_frames
     int n_workers;
 } job;
 
@@ -175,6 +176,11 @@ int wt_cqt_bins(const wt_cqt *cqt)
 int64_t wt_cqt_frames(const wt_cqt *cqt, int64_t n)
 {
     return wt__cqt_plan_frames(&cqt->plan, n);
+}
+
+int64_t wt_cqt_reach(const wt_cqt *cqt)
+{
+    return wt__cqt_plan_reach(&cqt->plan);
 }
 
 double wt_cqt_frequency_hz(const wt_cqt *cqt, int k)
@@ -301,18 +307,19 @@ WT_RT static wt_status give_ready(const job *j, worker *w, int level, bool all, 
 {
     line *l = &w->lines[level];
     const wt__cqt_plan *plan = &j->cqt->plan;
+    const int64_t end = j->tile.first + j->tile.count;
     int64_t needed = l->n - l->margin - 1; // what padding behind the end may reflect
     for (int i = 0; i < plan->n_parts; i++) {
         const wt__cqt_part *p = &plan->parts[i];
         if (p->level != level) continue;
         for (;;) {
-            int64_t left = j->n_frames - w->frame[i], end = (w->frame[i] + FRAMES - 1) * p->hop + p->n_fft / 2;
-            if (left < 1 || (!all && end > l->n)) break;
+            const int64_t left = end - w->frame[i], needs = (w->frame[i] + FRAMES - 1) * p->hop + p->n_fft / 2;
+            if (left < 1 || (!all && needs > l->n)) break;
             wt_status status = give_frames(j, w, i, left < FRAMES ? (int)left : FRAMES, out);
             if (status) return status;
         }
         const int64_t next = w->frame[i] * p->hop - p->n_fft / 2;
-        if (next < needed) needed = next;
+        if (w->frame[i] < end && next < needed) needed = next;
     }
     const int64_t past = needed - l->origin;
     if (past > CHUNK || l->fill > l->capacity / 2) {
@@ -381,9 +388,9 @@ WT_RT static wt_status run_channel(const job *j, worker *w, const float *pcm, fl
         l->fill = l->margin, l->origin = -l->margin, l->n = 0, l->started = false;
         l->end = wt__cqt_samples(j->n, i);
         l->sounding = i == plan->early ? wt__cqt_sounding(j->n, i) : l->end;
-        if (l->half) wt__halver_reset(l->half);
+        if (l->half) wt__halver_reset(l->half, wt__cqt_phase(j->tile.begin, i + 1));
     }
-    memset(w->frame, 0, (size_t)plan->n_parts * sizeof *w->frame);
+    for (int i = 0; i < plan->n_parts; i++) w->frame[i] = j->tile.first;
     wt_status status = WT_OK;
     for (int64_t at = 0; at < j->n && !status; at += CHUNK) {
         const int n = j->n - at < CHUNK ? (int)(j->n - at) : CHUNK;
@@ -402,11 +409,29 @@ static void run_worker(const void *args, int index)
         if (run_channel(j, &j->cqt->workers[index], j->pcm + c * j->n, j->out + c * stride)) return;
 }
 
+/// With the count of its frames; NULL = the whole. False: not of n samples.
+WT_RT static bool resolve_tile(const wt_cqt *q, int64_t n, const wt_cqt_tile *tile, wt_cqt_tile *resolved)
+{
+    const int64_t group = (int64_t)FRAMES * q->plan.config.hop, n_frames = wt_cqt_frames(q, n);
+    wt_cqt_tile *p = resolved;
+    *p = tile ? *tile : (wt_cqt_tile){.count = n_frames};
+    if (n < 1 || p->begin < 0 || p->begin % group || p->count < 0) return false;
+    if (p->first < 0 || p->first >= n_frames || p->first % FRAMES) return false;
+    if (!p->count || p->count > n_frames - p->first) p->count = n_frames - p->first;
+    return true;
+}
+
+WT_RT wt_status wt_cqt_run_tile(wt_cqt *cqt, const float *pcm, int64_t n, const wt_cqt_tile *tile, float *out)
+{
+    job j = {.cqt = cqt, .pcm = pcm, .out = out, .n = n, .n_frames = wt_cqt_frames(cqt, n), .n_workers = 1};
+    if (!resolve_tile(cqt, n, tile, &j.tile)) return WT_ERR_BAD_ARG;
+    run_worker(&j, 0);
+    return WT_OK;
+}
+
 WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out)
 {
-    if (n < 1) return WT_ERR_BAD_ARG;
-    run_worker(&(job){cqt, pcm, out, n, wt_cqt_frames(cqt, n), 1}, 0);
-    return WT_OK;
+    return wt_cqt_run_tile(cqt, pcm, n, NULL, out);
 }
 
 static wt_status check_range(const char *name, const wt_buffer *buffer, size_t offset, size_t floats)
@@ -418,13 +443,19 @@ static wt_status check_range(const char *name, const wt_buffer *buffer, size_t o
     return WT_OK;
 }
 
-wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,
-                         wt_buffer *out, size_t out_offset)
+wt_status wt_cqt_enqueue_tile(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,
+                              const wt_cqt_tile *tile, wt_buffer *out, size_t out_offset)
 {
     const wt__cqt_plan *plan = &cqt->plan;
+    wt_cqt_tile resolved;
     if (!cqt->device || wt_stream_device(stream) != cqt->device)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: the stream belongs to another device than the plan");
     if (n < 1) return wt_fail(WT_ERR_BAD_ARG, "cqt: %lld samples, want 1 or more", (long long)n);
+    if (!resolve_tile(cqt, n, tile, &resolved))
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "cqt: %lld frames from %lld on of a tile from %lld on, want frames that there are from a sixteenth "
+                       "on, a beginning at a sixteenth hop of %d",
+                       (long long)tile->count, (long long)tile->first, (long long)tile->begin, plan->config.hop);
     const int64_t n_frames = wt_cqt_frames(cqt, n), channels = plan->config.channels;
     const size_t width = plan->magnitude ? 1 : 2;
     wt_status status = check_range("input", in, in_offset, (size_t)(channels * n));
@@ -436,7 +467,14 @@ wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, si
                    .out = (float *)(wt_buffer_address(out) + out_offset),
                    .n = n,
                    .n_frames = n_frames,
+                   .tile = resolved,
                    .n_workers = cqt->n_workers};
-    if (cqt->cuda) return wt__cqt_cuda_enqueue(cqt->cuda, stream, j.pcm, n, j.out);
+    if (cqt->cuda) return wt__cqt_cuda_enqueue(cqt->cuda, stream, j.pcm, n, &j.tile, j.out);
     return wt_stream_run(stream, run_worker, &j, sizeof j, cqt->n_workers);
+}
+
+wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,
+                         wt_buffer *out, size_t out_offset)
+{
+    return wt_cqt_enqueue_tile(cqt, stream, in, in_offset, n, NULL, out, out_offset);
 }

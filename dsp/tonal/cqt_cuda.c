@@ -239,8 +239,8 @@ void wt__cqt_cuda_destroy(wt__cqt_cuda *cuda)
 
 // ---- running
 
-static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const float *in, int64_t n, int level,
-                              float *out)
+static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const float *in, int64_t n, int64_t begin,
+                              int level, float *out)
 {
     const float *tables = (const float *)wt_buffer_address(c->tables);
     const wt__cqt_plan *plan = c->plan;
@@ -256,8 +256,10 @@ static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const fl
         .n_in = kept_samples(plan, n, level - 1),
         .n_out = n_out,
         .n_sounding = level == plan->early ? wt__cqt_sounding(n, level) : n_out,
+        .phase = wt__cqt_phase(begin, level),
     };
-    const wt_launch launch = {.grid = {(int)((n_out + WT_CQT_HALVE_OUT - 1) / WT_CQT_HALVE_OUT), plan->config.channels},
+    const int64_t runs = (args.phase + n_out + WT_CQT_HALVE_OUT - 1) / WT_CQT_HALVE_OUT;
+    const wt_launch launch = {.grid = {(int)runs, plan->config.channels},
                               .block = {wt__fft_threads(WT_CQT_HALVE_N / 2, 1024)},
                               .shared_bytes = (size_t)wt__fft_shared_floats(WT_CQT_HALVE_N / 2) * sizeof(float)};
     if (!c->taps) return wt_kernel_launch(c->halve, stream, &launch, &WT_ARG(args), 1);
@@ -270,7 +272,7 @@ static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const fl
 }
 
 static wt_status launch_octave(const wt__cqt_cuda *c, wt_stream *stream, const float *in, int64_t n, int part,
-                               int64_t n_frames, float *out)
+                               const wt_cqt_tile *tile, float *out)
 {
     const float *tables = (const float *)wt_buffer_address(c->tables);
     const wt__cqt_plan *plan = c->plan;
@@ -285,7 +287,9 @@ static wt_status launch_octave(const wt__cqt_cuda *c, wt_stream *stream, const f
                                      .begin = (const int *)tables + o->begin,
                                      .bin = (const int *)tables + o->bin,
                                      .n = kept_samples(plan, n, p->level),
-                                     .n_frames = n_frames,
+                                     .n_frames = wt__cqt_plan_frames(plan, n),
+                                     .first_frame = (int)tile->first,
+                                     .end_frame = (int)(tile->first + tile->count),
                                      .hop = p->hop,
                                      .first = p->first,
                                      .n_rows = p->n_rows,
@@ -294,26 +298,26 @@ static wt_status launch_octave(const wt__cqt_cuda *c, wt_stream *stream, const f
     if (o->wide) return wt__cqt_wide_enqueue(o->wide, stream, &args);
     const int points = p->n_fft / 2, sequences = wt__fft_sequences(points);
     const size_t floats = (size_t)sequences * (size_t)(wt__fft_shared_floats(points) + 2 * (points + 1));
-    const wt_launch launch = {.grid = {(int)((n_frames + sequences - 1) / sequences), plan->config.channels},
+    const wt_launch launch = {.grid = {(int)((tile->count + sequences - 1) / sequences), plan->config.channels},
                               .block = {wt__fft_threads(points, 1024), sequences},
                               .shared_bytes = floats * sizeof(float)};
     return wt_kernel_launch(o->kernel, stream, &launch, &WT_ARG(args), 1);
 }
 
-wt_status wt__cqt_cuda_enqueue(wt__cqt_cuda *cuda, wt_stream *stream, const float *in, int64_t n, float *out)
+wt_status wt__cqt_cuda_enqueue(wt__cqt_cuda *cuda, wt_stream *stream, const float *in, int64_t n,
+                               const wt_cqt_tile *tile, float *out)
 {
     const wt__cqt_plan *plan = cuda->plan;
     if (n > cuda->max_samples)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: %lld samples, want %lld at most (max_samples)", (long long)n,
                        (long long)cuda->max_samples);
-    const int64_t n_frames = wt__cqt_plan_frames(plan, n);
     float *next = (float *)wt_buffer_address(cuda->signals);
     wt_status status = WT_OK;
     for (int level = 0, part = 0; level < plan->n_levels && !status; level++) {
         for (; part < plan->n_parts && plan->parts[part].level == level && !status; part++)
-            status = launch_octave(cuda, stream, in, n, part, n_frames, out);
+            status = launch_octave(cuda, stream, in, n, part, tile, out);
         if (level + 1 == plan->n_levels || status) break;
-        status = launch_halve(cuda, stream, in, n, level + 1, next);
+        status = launch_halve(cuda, stream, in, n, tile->begin, level + 1, next);
         in = next;
         next += kept_samples(plan, n, level + 1) * plan->config.channels;
     }

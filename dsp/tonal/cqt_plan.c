@@ -158,3 +158,17 @@ int64_t wt__cqt_plan_frames(const wt__cqt_plan *plan, int64_t n)
     }
     return n > 0 ? least : 0;
 }
+
+// A run of a halver that lacks a sample has other bits throughout, at worst it lacks its last alone. A precise one sums
+// each output by itself.
+int64_t wt__cqt_plan_reach(const wt__cqt_plan *plan)
+{
+    const int64_t run = plan->config.precise ? WT_CQT_HALVE_EDGE : 2 * WT_CQT_HALVE_OUT + WT_CQT_HALVE_EDGE;
+    int64_t reach = 0;
+    for (int i = 0; i < plan->n_parts; i++) {
+        const wt__cqt_part *p = &plan->parts[i];
+        const int64_t own = run * (((int64_t)1 << p->level) - 1) + ((int64_t)(p->n_fft / 2) << p->level);
+        if (own > reach) reach = own;
+    }
+    return reach;
+}

@@ -3,6 +3,7 @@
 #define WT_DSP_CQT_PLAN_H
 
 #include "cqt_basis.h"
+#include "cqt_kernel.h"
 
 /// One octave: filters over frames of the signal, halved `level` times.
 typedef struct wt__cqt_part {
@@ -44,6 +45,10 @@ static inline int64_t wt__cqt_sounding(int64_t n, int level)
 }
 
 int64_t wt__cqt_plan_frames(const wt__cqt_plan *plan, int64_t n);
+int64_t wt__cqt_plan_reach(const wt__cqt_plan *plan);
+
+/// Where in a halver's run the part of a signal lies that begins at sample `begin`, behind `level` halvings.
+static inline int wt__cqt_phase(int64_t begin, int level) { return (int)((begin >> level) % WT_CQT_HALVE_OUT); }
 
 // ---- the GPU side
 
@@ -52,6 +57,6 @@ WT_CHECKED wt_status wt__cqt_cuda_create(wt_device *device, const wt__cqt_plan *
                                          wt__cqt_cuda **cuda);
 void wt__cqt_cuda_destroy(wt__cqt_cuda *cuda); ///< NULL is allowed.
 WT_CHECKED wt_status wt__cqt_cuda_enqueue(wt__cqt_cuda *cuda, wt_stream *stream, const float *in, int64_t n,
-                                          float *out);
+                                          const wt_cqt_tile *tile, float *out);
 
 #endif

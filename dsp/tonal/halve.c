@@ -19,6 +19,7 @@ enum { N = WT_CQT_HALVE_N, EDGE = WT_CQT_HALVE_EDGE, OUT = WT_CQT_HALVE_OUT, SUM
 struct wt__halver {
     wt_fft *forward, *inverse;
     int fill;             // samples in `in`, of which the first 2 * EDGE were there before
+    int phase;            // outputs of the run at hand that are nobody's
     int64_t taken, given; // samples
     double *taps; // [HALF + 1], or NULL
     double even[N / 2], odd[N / 2]; // samples of `in`
@@ -54,7 +55,7 @@ wt_status wt__halver_create(int n_halvings, int index, bool precise, wt__halver 
         status = wt_fft_create(NULL, &(wt_fft_config){.n = N / 2, .kind = WT_FFT_COMPLEX_TO_REAL}, &h->inverse);
     if (!status) status = wt__halve_spectrum(n_halvings, index, 0.5, h->filter); // of the fold
     if (!status && precise) status = take_taps(n_halvings, index, h);
-    wt__halver_reset(h);
+    wt__halver_reset(h, 0);
     if (status)
         wt__halver_destroy(h);
     else
@@ -70,10 +71,10 @@ void wt__halver_destroy(wt__halver *halver)
     free(halver);
 }
 
-WT_RT void wt__halver_reset(wt__halver *halver)
+WT_RT void wt__halver_reset(wt__halver *halver, int phase)
 {
-    memset(halver->in, 0, EDGE * sizeof(float));
-    halver->fill = EDGE, halver->taken = halver->given = 0;
+    halver->phase = phase, halver->fill = EDGE + 2 * phase, halver->taken = halver->given = 0;
+    memset(halver->in, 0, (size_t)halver->fill * sizeof(float));
 }
 
 // Four pairs at x[0], in the other order.
@@ -130,9 +131,10 @@ WT_RT static void halve_precisely(wt__halver *h)
 
 _Static_assert(OUT % SUMS == 0, "whole sums");
 
-// A full block's outputs.
-WT_RT static int give(wt__halver *h, int n, float *out)
+// A full block's outputs, `most` at most.
+WT_RT static int give(wt__halver *h, int64_t most, float *out)
 {
+    const int n = most < OUT - h->phase ? (int)most : OUT - h->phase;
     if (h->taps) {
         halve_precisely(h);
     } else {
@@ -140,9 +142,9 @@ WT_RT static int give(wt__halver *h, int n, float *out)
         fold(h->filter, h->spectrum, h->folded);
         wt_fft_run(h->inverse, h->folded, h->out);
     }
-    memcpy(out, h->out + EDGE / 2, (size_t)n * sizeof *out);
+    memcpy(out, h->out + EDGE / 2 + h->phase, (size_t)n * sizeof *out);
     memcpy(h->in, h->in + N - 2 * EDGE, 2 * EDGE * sizeof *h->in);
-    h->fill = 2 * EDGE, h->given += n;
+    h->fill = 2 * EDGE, h->phase = 0, h->given += n;
     return n;
 }
 
@@ -164,7 +166,7 @@ WT_RT int wt__halver_drain(wt__halver *h, float *out)
     int made = 0;
     for (int64_t left; (left = (h->taken + 1) / 2 - h->given) > 0;) {
         memset(h->in + h->fill, 0, (size_t)(N - h->fill) * sizeof *h->in);
-        made += give(h, left < OUT ? (int)left : OUT, out + made);
+        made += give(h, left, out + made);
     }
     return made;
 }

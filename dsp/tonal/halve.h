@@ -1,5 +1,6 @@
 /// Half the rate by soxr's HQ filter, for constant-Q transforms: the same taps as WT_RESAMPLE_SOXR_HQ, by
-/// overlap-save, in half the time. Outputs come in runs of WT_CQT_HALVE_OUT.
+/// overlap-save, in half the time. Outputs come in runs of WT_CQT_HALVE_OUT, whose
+/// last bits depend on where a run begins.
 #ifndef WT_DSP_HALVE_H
 #define WT_DSP_HALVE_H
 
@@ -12,7 +13,9 @@ typedef struct wt__halver wt__halver;
 /// `precise`: by sums in double, 4 times slower.
 WT_CHECKED wt_status wt__halver_create(int n_halvings, int index, bool precise, wt__halver **halver);
 void wt__halver_destroy(wt__halver *halver); ///< NULL is allowed.
-WT_RT void wt__halver_reset(wt__halver *halver);
+/// A signal begins, or a tile of it: `phase` of the first run's outputs, below WT_CQT_HALVE_OUT, lie before that, so
+/// that the other runs are the whole signal's, with its bits.  [rt]
+WT_RT void wt__halver_reset(wt__halver *halver, int phase);
 
 /// Take n samples; returns the outputs given, (n + WT_CQT_HALVE_N) / 2 at most.
 /// Judge: resample_ref.c with the same taps, 1e-6 of the peak.  [rt, running]

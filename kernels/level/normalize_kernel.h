@@ -19,7 +19,7 @@ typedef struct normalize_args {
     float *gains;                  ///< [n_signals]
     long long area, n_chunks, n_signals;
     double target_db, ceiling_db;
-    int by_peak, unused;
+    int by_peak, channels; ///< that an area is made of
 } normalize_args;
 
 /// 1 where there is nothing to measure.

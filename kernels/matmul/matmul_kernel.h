@@ -47,7 +47,8 @@
 #define WT_MM_THIN_GROUP   8    // tiles whose sums wait for further slices
 #define WT_MM_THIN_TURNS   3    // whose sums of all warps there is room for
 
-#define WT_MM_SLICE_ROWS 64 // of W of a block of matmul_slices
+#define WT_MM_SLICE_ROWS  64  // of W of a block of matmul_slices
+#define WT_MM_SLICED_ROWS 256 // of one of matmul_tiles whose tiles have slices
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
@@ -109,7 +110,7 @@ typedef struct wt_mm_wgmma_args {
 typedef struct wt_mm_slices_args {
     wt_mm_args args;
     int n_slices;   ///< of the columns of a tile, by as many blocks
-    float *partial; ///< sums of slices: [n_tiles][n_slices][rows of x a block][WT_MM_SLICE_ROWS]
+    float *partial; ///< sums of slices: [n_tiles][n_slices][rows of x a block][rows of W a block]
     int *arrived;   ///< [n_tiles], 0 before and after
 } wt_mm_slices_args;
 

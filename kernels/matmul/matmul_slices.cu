@@ -14,6 +14,7 @@
 #    define MM_ACTIVATION 0
 #endif
 #include "matmul.cuh"
+#include "slices.cuh"
 
 #define W_ROWS  WT_MM_SLICE_ROWS
 #define X_ROWS  MM_X_ROWS
@@ -156,34 +157,6 @@ static __device__ __forceinline__ void lay_out(const warp_sums sums, int across,
 }
 #endif
 
-// ---- slices
-
-// The block's sums to memory; true for the block that is the tile's last, which then has all slices' in shared memory.
-static __device__ __forceinline__ bool add_slices(const wt_mm_slices_args &g, int tile, int slice, float *all)
-{
-    __shared__ int before;
-    float4 *of_tile = (float4 *)g.partial + (long long)tile * g.n_slices * X_ROWS * FOURS;
-    for (int k = threadIdx.x; k < X_ROWS * FOURS; k += THREADS)
-        of_tile[slice * X_ROWS * FOURS + k] = *(const float4 *)&all[k / FOURS * PITCH + k % FOURS * 4];
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) before = atomicAdd(&g.arrived[tile], 1);
-    __syncthreads();
-    if (before + 1 < g.n_slices) return false;
-    __threadfence();
-    for (int k = threadIdx.x; k < X_ROWS * FOURS; k += THREADS) {
-        float4 sum = __ldcg(of_tile + k);
-        for (int s = 1; s < g.n_slices; s++) {
-            const float4 v = __ldcg(of_tile + s * X_ROWS * FOURS + k);
-            sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
-        }
-        *(float4 *)&all[k / FOURS * PITCH + k % FOURS * 4] = sum;
-    }
-    if (threadIdx.x == 0) g.arrived[tile] = 0;
-    __syncthreads();
-    return true;
-}
-
 // ---- the end: a thread has four neighbours of some rows of y, lanes side by side
 
 static __device__ __forceinline__ float4 activated_four(float4 v)
@@ -253,6 +226,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_slices(const __g
         if (group == k) lay_out(sums, across, k == 0, all);
     }
     __syncthreads();
-    if (g.n_slices > 1 && !add_slices(g, tile, slice, all)) return;
+    if (g.n_slices > 1 && !add_slices<X_ROWS, W_ROWS, THREADS>(g, tile, slice, all)) return;
     finish_all(a, p, all);
 }

@@ -8,6 +8,7 @@
 #    define MM_ROWS   128
 #    define MM_PIECES 4
 #    define MM_STAGES 4
+#    define MM_SLICED 0
 #endif
 #define MM_KERNEL matmul_tiles
 #include "matmul_tiles.cuh"

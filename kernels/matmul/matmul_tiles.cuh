@@ -1,7 +1,8 @@
 // Products with many rows of x on tensor cores: a block computes 128 rows of W (64 of each matrix of a gated product)
 // by 128 rows of x with four warps of 64 by 64. W and x come to shared memory by background copies, MM_STAGES steps
 // ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W. Bound by tensor cores; an element
-// is summed in the order of the columns. Judge: the CPU.
+// is summed in the order of the columns, or, of F32 whose tiles are too few, in that of slices (slices.cuh). Judge: the
+// CPU.
 //
 // Where both sides are as the tensor cores take them, ldmatrix brings half a step to registers while the half before is
 // multiplied, also across steps; a row's 16-byte pieces are exchanged so that eight rows meet all banks once.
@@ -13,6 +14,7 @@
 #include "matmul.cuh"
 
 #include "matmul_unpack.cuh"
+#include "slices.cuh"
 
 #define SIZE    WT_MM_TILE
 #define W_ROWS  MM_ROWS
@@ -58,6 +60,7 @@ static __device__ __forceinline__ int place_of(int row, int c)
 struct source {
     const unsigned char *w[MM_PAIR], *x; // where the thread's pieces of its first rows begin
     unsigned row_bytes, x_bytes;         // to the next row
+    int columns;                         // from there on
     unsigned w_rows, x_rows;             // a bit a copy: is there such a row?
     int at;                              // of the thread's first piece in w or a plane of x
 #if MM_X_IS_4
@@ -72,16 +75,17 @@ static __device__ __forceinline__ int row_of_copy(int i)
     return MM_PAIR == 2 ? at / 64 * 32 + at % 32 : at;
 }
 
-static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm_place &p)
+static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm_place &p, int first_step)
 {
     source s;
+    s.columns = a.columns - first_step * SPAN;
     const int piece = threadIdx.x % PIECES, first = threadIdx.x / PIECES, row = row_of(p, first);
 #pragma unroll
     for (int k = 0; k < MM_PAIR; k++) {
         const wt_mm_part &part = a.parts[p.part + k];
-        s.w[k] = part.w + p.tile.stack * part.w_next + row * a.row_bytes + 16 * piece;
+        s.w[k] = part.w + p.tile.stack * part.w_next + row * a.row_bytes + 16 * (first_step * PIECES + piece);
     }
-    s.x = a.x + (p.tile.x + first * a.x_stride) * 16 / UNIT + 16 * piece;
+    s.x = a.x + (p.tile.x + first * a.x_stride) * 16 / UNIT + 16 * (first_step * PIECES * UNITS + piece);
     s.row_bytes = (unsigned)a.row_bytes;
     s.x_bytes = (unsigned)a.x_stride * 16 / UNIT;
     s.w_rows = s.x_rows = 0;
@@ -101,11 +105,10 @@ static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm
 
 // Piece c of a row of x goes to plane c % UNITS, place c / UNITS: a lane's pieces, one in each plane, lie at its place.
 // Rows and columns that are not there become zeros. One of `of` shares of a step's copies.
-static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, int share, int of,
-                                            stage *to)
+static __device__ __forceinline__ void load(const source &s, int step, int share, int of, stage *to)
 {
     const int piece = threadIdx.x % PIECES, k = step * SPAN;
-    const unsigned w_rows = k + piece * VECTOR < a.columns ? s.w_rows : 0;
+    const unsigned w_rows = k + piece * VECTOR < s.columns ? s.w_rows : 0;
     const bool second = MM_PAIR == 2 && APART == 64 && threadIdx.x / PIECES / 32;
 #pragma unroll
     for (int i = 0; i < W_EACH; i++) {
@@ -118,7 +121,7 @@ static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s
 #pragma unroll
     for (int u = 0; u < UNITS; u++) {
         const int c = u * PIECES + piece, plane = UNITS == 1 ? 0 : c % UNITS;
-        const unsigned x_rows = k + c * UNIT < a.columns ? s.x_rows : 0;
+        const unsigned x_rows = k + c * UNIT < s.columns ? s.x_rows : 0;
         const unsigned char *x = s.x + step * (16ll * PIECES * UNITS) + u * PIECES * 16;
         const int at = UNITS == 1 ? s.at : s.at - piece + c / UNITS;
 #pragma unroll
@@ -149,7 +152,7 @@ static __device__ __forceinline__ int w_row_of(int lane, int warp)
 
 static __device__ __forceinline__ int x_row_of(int lane, int warp) { return warp % 2 * 8 + (lane & 1 | lane >> 1 & 6); }
 
-static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
+static __device__ __forceinline__ void multiply_all(const source &s, int n_steps, stage *stages,
                                                     warp_sums sums)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w_row = w_row_of(lane, warp),
@@ -161,7 +164,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const s
 #pragma unroll
         for (int c = 0; c < PIECES; c++) {
             float4 x[8];
-            load(a, s, k + MM_STAGES - 1, c, PIECES, fill);
+            load(s, k + MM_STAGES - 1, c, PIECES, fill);
 #pragma unroll
             for (int j = 0; j < 8; j++) x[j] = *(const float4 *)&now->x[0][x_row + 16 * j][place_of(x_row, c)];
 #pragma unroll
@@ -218,7 +221,7 @@ static __device__ __forceinline__ void multiply_half(const fragments &f, mm_sum 
         }
 }
 
-static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
+static __device__ __forceinline__ void multiply_all(const source &s, int n_steps, stage *stages,
                                                     warp_sums sums)
 {
     fragments f[2];
@@ -230,7 +233,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const s
 #pragma unroll
         for (int h = 0; h + 1 < HALVES; h++) {
             load_half(now, h + 1, &f[(h + 1) % 2]);
-            load(a, s, k + MM_STAGES - 1, h, HALVES - 1, fill);
+            load(s, k + MM_STAGES - 1, h, HALVES - 1, fill);
             multiply_half(f[h % 2], sums);
         }
         copy_async_commit();
@@ -372,34 +375,58 @@ static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 || W_ROWS > SIZE ? 1 : 2)
-    MM_KERNEL(const __grid_constant__ wt_mm_args a)
+// The sums of n_steps steps of the columns to shared memory. Copied ahead of the last ones are the steps after.
+static __device__ __forceinline__ void compute_steps(const wt_mm_args &a, const mm_place &p, int first, int n_steps,
+                                                     stage *stages, warp_sums sums)
 {
-    extern __shared__ uint4 tiles_shared[];
-    stage *stages = (stage *)tiles_shared;
-    mm_place p;
-    if (!find_place(a, blockIdx.x, gridDim.x, W_ROWS / MM_PAIR, MM_PAIR == 2, &p)) return;
-    const source s = source_of(a, p);
-    const int n_steps = (a.columns + SPAN - 1) / SPAN;
-    warp_sums sums = {};
+    const source s = source_of(a, p, first);
     for (int k = 0; k < MM_STAGES - 1; k++) {
-        load(a, s, k, 0, 1, stages + k);
+        load(s, k, 0, 1, stages + k);
         copy_async_commit();
     }
-    if (DIRECT) multiply_all(a, s, n_steps, stages, sums);
+    if (DIRECT) multiply_all(s, n_steps, stages, sums);
 #if !MM_X_IS_4 && MM_X != WT_MM_F32
     for (int k = 0; k < n_steps && !DIRECT; k++) {
         copy_async_wait<MM_STAGES - 2>();
         __syncthreads(); // the step's copies of all threads are there, and nobody reads the stage that is filled now
         const int next = k + MM_STAGES - 1;
-        load(a, s, next, 0, 1, stages + next % MM_STAGES);
+        load(s, next, 0, 1, stages + next % MM_STAGES);
         copy_async_commit();
         multiply(a, p, stages + k % MM_STAGES, k, sums);
     }
 #endif
     copy_async_wait<0>();
     __syncthreads();
-    lay_out(sums, (mm_sum *)tiles_shared);
+    lay_out(sums, (mm_sum *)stages);
     __syncthreads();
+}
+
+#if MM_X == WT_MM_F32
+// With MM_SLICED blocks have slices of their tile's columns.
+extern "C" __global__ void __launch_bounds__(THREADS, W_ROWS > SIZE ? 1 : 2)
+    MM_KERNEL(const __grid_constant__ wt_mm_slices_args g)
+{
+    extern __shared__ uint4 tiles_shared[];
+    const wt_mm_args &a = g.args;
+    const int n_slices = MM_SLICED ? g.n_slices : 1, n_tiles = gridDim.x / n_slices;
+    const int slice = MM_SLICED ? blockIdx.x / n_tiles : 0, tile = blockIdx.x - slice * n_tiles;
+    const int n_steps = (a.columns + SPAN - 1) / SPAN, first = n_steps * slice / n_slices;
+    mm_place p;
+    if (!find_place(a, tile, n_tiles, W_ROWS / MM_PAIR, MM_PAIR == 2, &p)) return;
+    warp_sums sums = {};
+    compute_steps(a, p, first, n_steps * (slice + 1) / n_slices - first, (stage *)tiles_shared, sums);
+    if (MM_SLICED && !add_slices<SIZE, W_ROWS, THREADS>(g, tile, slice, (float *)tiles_shared)) return;
     finish_all(a, p, (const mm_sum *)tiles_shared);
 }
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 || W_ROWS > SIZE ? 1 : 2)
+    MM_KERNEL(const __grid_constant__ wt_mm_args a)
+{
+    extern __shared__ uint4 tiles_shared[];
+    mm_place p;
+    if (!find_place(a, blockIdx.x, gridDim.x, W_ROWS / MM_PAIR, MM_PAIR == 2, &p)) return;
+    warp_sums sums = {};
+    compute_steps(a, p, 0, (a.columns + SPAN - 1) / SPAN, (stage *)tiles_shared, sums);
+    finish_all(a, p, (const mm_sum *)tiles_shared);
+}
+#endif

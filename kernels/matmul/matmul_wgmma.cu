@@ -7,10 +7,12 @@
 // by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns.
 //
+// F32 is multiplied as tf32, to which the copies round it (the tensor cores would cut it off).
+//
 // With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows
-// of W. Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last
-// adds the slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge:
-// the CPU.
+// of W. Where tiles of 128 rows of W are fewer than SMs, a tile's columns are parted in slices, by a block each; the
+// warp that ends last adds the slices' sums in order. The first copies of W begin before the launch before has
+// ended (overlap.cuh). Judge: the CPU.
 //
 // Architecture: sm_90a
 #ifndef MM_X
@@ -29,7 +31,8 @@
 #include "wgmma.cuh"
 
 #define MM_X_IS_8 (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
-#define SPAN      (MM_X_IS_8 ? 128 : 64) // columns of a step
+#define IS_TF32   (MM_X == WT_MM_TF32)
+#define SPAN      (MM_X_IS_8 ? 128 : IS_TF32 ? 32 : 64) // columns of a step
 #define IN_TURNS  (MM_PROMOTE || MM_SCALES)
 #define WARPS     WT_MM_WGMMA_WARPS
 #define CHUNK     64 // columns of sums that a warp finishes at a time
@@ -161,15 +164,15 @@ static __device__ __forceinline__ float block_scale(const wt_mm_args &a, const m
 }
 
 // The warpgroups take turns, so that one adds while the other multiplies.
-static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &p, int n_steps, shared *s,
+static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &p, const span &of, shared *s,
                                                      int group, cursor *t, mm_sum *sums)
 {
 #    pragma unroll
     for (int i = 0; i < MM_N / 2; i++) sums[i] = 0;
-    for (int k = 0; k < n_steps; k++) {
+    for (int k = 0; k < of.n; k++) {
         float scales[MM_N / 64];
 #    pragma unroll
-        for (int i = 0; i < MM_N / 64; i++) scales[i] = block_scale(a, p, 64 * i, k);
+        for (int i = 0; i < MM_N / 64; i++) scales[i] = block_scale(a, p, 64 * i, of.first + k);
         barrier_wait(&s->full[t->stage], t->parity);
         const unsigned long long x = descriptor_of(s->stages[t->stage].x[64 * group]);
         const unsigned long long w = descriptor_of(s->stages[t->stage].w);
@@ -193,11 +196,11 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const 
 }
 #else
 // The products of a step run while the next ones are queued; then its stage is free.
-static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const mm_place &, int n_steps, shared *s,
+static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const mm_place &, const span &of, shared *s,
                                                      int group, cursor *t, mm_sum *sums)
 {
     int before = 0;
-    for (int k = 0; k < n_steps; k++) {
+    for (int k = 0; k < of.n; k++) {
         barrier_wait(&s->full[t->stage], t->parity);
         const unsigned long long x = descriptor_of(s->stages[t->stage].x[FEW ? 0 : 64 * group]);
         const unsigned long long w = descriptor_of(s->stages[t->stage].w[FEW ? group * GROUP_N : 0]);
@@ -373,14 +376,16 @@ static __device__ __forceinline__ bool are_of_rows(const wt_mm_args &a, const wt
     return a.scale_rows == 1 && a.scale_stride == 1 && a.scale_type == WT_MM_F32 && !part.tensor_scale;
 }
 
-// Sums that become 16 bits by factors, whole pieces of 16 bytes of y.
+// Sums that become y by factors: 16 bits, whole pieces of 16 bytes, or, of tf32, floats, whole pairs.
 static __device__ __forceinline__ bool is_plain(const wt_mm_args &a, const mm_place &p)
 {
     const wt_mm_part &part = a.parts[p.part], &last = a.parts[MM_PAIR == 2 ? 1 : p.part];
-    const long long all = (long long)part.y | part.y_stride * 2 | part.y_batch * 2;
+    const int bytes = IS_TF32 ? 4 : 2;
+    const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
+    const bool of_type = IS_TF32 ? a.y_type == WT_MM_F32 : a.y_type == WT_MM_F16 || a.y_type == WT_MM_BF16;
     const bool scales = !part.scales || a.scale_rows >= part.rows || (are_of_rows(a, part) && are_of_rows(a, last));
-    return !FEW && !MM_SCALES && (a.y_type == WT_MM_F16 || a.y_type == WT_MM_BF16) && !a.add && !part.bias &&
-           !last.bias && scales && all % 16 == 0 && p.first + GROUP_N / MM_PAIR <= part.rows;
+    return !FEW && !MM_SCALES && of_type && !a.add && !part.bias && !last.bias && scales &&
+           all % (IS_TF32 ? 8 : 16) == 0 && p.first + GROUP_N / MM_PAIR <= part.rows;
 }
 
 // The four lanes of a row exchange words of two elements, so that each has 16 bytes of it.
@@ -397,9 +402,9 @@ static __device__ __forceinline__ void exchange(unsigned *w)
         }
 }
 
-static __device__ __forceinline__ float activated_16(float v)
+static __device__ __forceinline__ float activated_plain(float v)
 {
-    return MM_ACTIVATION == WT_MM_SILU ? silu_of_16(v) : activated(MM_ACTIVATION, v);
+    return MM_ACTIVATION == WT_MM_SILU && !IS_TF32 ? silu_of_16(v) : activated(MM_ACTIVATION, v);
 }
 
 // Scales of rows r and r + 1 of W.
@@ -416,8 +421,9 @@ static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const m
 {
     const int lane = threadIdx.x % 32, row = first_row + lane / 4, t = lane % 4;
     const wt_mm_part &part = a.parts[p.part];
-    unsigned short *y = (unsigned short *)part.y + p.tile.y_batches * part.y_batch +
-                        (p.tile.first + row) * part.y_stride + p.first + 8 * t;
+    const long long first = p.tile.y_batches * part.y_batch + (p.tile.first + row) * part.y_stride + p.first;
+    unsigned short *y = (unsigned short *)part.y + first + 8 * t;
+    float *floats = (float *)part.y + first + 2 * t;
     const float scale = scale_at(a, part, p.tile.stack, p.first, 0);
     const float scale1 = MM_PAIR == 2 ? scale_at(a, a.parts[1], p.tile.stack, p.first, 0) : 1;
     float x_scale[2];
@@ -435,17 +441,20 @@ static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const m
             const float2 f1 = MM_PAIR == 2 ? two_scales(a, a.parts[1], p.tile.stack, r, scale1) : f;
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                float v = activated_16((float)sums[2 * h] * (f.x * x_scale[h]));
-                float u = activated_16((float)sums[2 * h + 1] * (f.y * x_scale[h]));
+                float v = activated_plain((float)sums[2 * h] * (f.x * x_scale[h]));
+                float u = activated_plain((float)sums[2 * h + 1] * (f.y * x_scale[h]));
                 if (MM_PAIR == 2) {
                     v *= (float)sums1[2 * h] * (f1.x * x_scale[h]);
                     u *= (float)sums1[2 * h + 1] * (f1.y * x_scale[h]);
                 }
-                w[h][j] = pair_of(a.y_type, v, u);
+                if (!IS_TF32)
+                    w[h][j] = pair_of(a.y_type, v, u);
+                else if (row + 8 * h < p.tile.count)
+                    *(float2 *)(floats + 8 * h * part.y_stride + 32 * q + 8 * j) = {v, u};
             }
         }
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < 2 && !IS_TF32; h++) {
             exchange(w[h]);
             if (row + 8 * h < p.tile.count)
                 *(uint4 *)(y + 8 * h * part.y_stride + 32 * q) = {w[h][0], w[h][1], w[h][2], w[h][3]};
@@ -486,8 +495,8 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
         mm_place p;
         mm_sum sums[GROUP_N / 2];
         if (!find_tile(g, tile, &p)) continue;
-        multiply_tile(g.args, p, span_of(g, slice).n, s, group, &t, sums);
-        if (FEW && g.n_slices > 1 && !add_slices(g, tile, slice, warp, sums)) continue;
+        multiply_tile(g.args, p, span_of(g, slice), s, group, &t, sums);
+        if (MM_N == 128 && g.n_slices > 1 && !add_slices(g, tile, slice, warp, sums)) continue;
         finish_tile(g.args, p, s->sums[warp], s->scales[warp], first_row, first_column, sums);
     }
 }

@@ -58,7 +58,10 @@ typedef float mm_sum;
 typedef float2 mm_sum_2;
 typedef float4 mm_sum_4;
 #    define MM_SUM(d) "+f"(d)
-#    if MM_X == WT_MM_E4M3
+#    if MM_X == WT_MM_TF32
+#        define MM_KIND  "k8.f32.tf32.tf32 "
+#        define MM_SIGNS ", 1, 1"
+#    elif MM_X == WT_MM_E4M3
 #        define MM_KIND  "k32.f32.e4m3.e4m3 "
 #        define MM_SIGNS ", 1, 1"
 #    elif MM_X == WT_MM_BF16

@@ -68,13 +68,12 @@ template <class T> static __device__ T made_up(const array_map_args &a, long lon
     }
 }
 
-// Of the 53 bits of a uniform number a float keeps the first 24: rounding could make 1.
 template <> __device__ float made_up<float>(const array_map_args &a, long long k)
 {
     unsigned w0, w1;
     if (a.op != ARRAY_UNIFORM) return (float)made_up<double>(a, k);
     wt_philox(a.seed, a.count + (unsigned long long)k, &w0, &w1);
-    return (float)(w0 >> 8) * 5.9604644775390625e-8f; // 2^-24
+    return array_uniform_float(a.out.type, w0);
 }
 
 template <class T> static __device__ void map_one(const array_map_args &a, long long k)

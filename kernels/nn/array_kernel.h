@@ -224,25 +224,44 @@ WT_SHARED_FN long long array_integer_of(int type, double x)
     return (long long)(x < low ? low : x > high ? high : x);
 }
 
+// A float that is rounded to a smaller type as x itself would be: x, or of its two neighbours the one with an odd last
+// bit (Boldo and Melquiond, 2008). The nearest could be a tie of the smaller type that x is not.
+WT_SHARED_FN float array_odd(double x)
+{
+    const float near = (float)x;
+    const int bits = wt_bits(near);
+    if ((double)near == x || x != x || bits & 1) return near;
+    return wt_from_bits(fabs((double)near) > fabs(x) ? bits - 1 : bits + 1);
+}
+
+WT_SHARED_FN void array_put_float(int type, void *p, long long at, float x)
+{
+    switch (type) {
+    case ARRAY_F64: ((double *)p)[at] = x; break;
+    case ARRAY_F32: ((float *)p)[at] = x; break;
+    case ARRAY_F16:
+    case ARRAY_BF16: ((unsigned short *)p)[at] = (unsigned short)array_write_small(type, x); break;
+    case ARRAY_E4M3:
+    case ARRAY_E5M2: ((unsigned char *)p)[at] = (unsigned char)array_write_small(type, x); break;
+    case ARRAY_F4: array_put_nibble(p, at, array_write_small(type, x)); break;
+    case ARRAY_BOOL: ((unsigned char *)p)[at] = x != 0; break;
+    default: array_put_integer(type, p, at, array_integer_of(type, (double)x));
+    }
+}
+
 WT_SHARED_FN void array_put_double(int type, void *p, long long at, double x)
 {
     switch (type) {
     case ARRAY_F64: ((double *)p)[at] = x; break;
     case ARRAY_F32: ((float *)p)[at] = (float)x; break;
     case ARRAY_F16:
-    case ARRAY_BF16: ((unsigned short *)p)[at] = (unsigned short)array_write_small(type, (float)x); break;
+    case ARRAY_BF16:
     case ARRAY_E4M3:
-    case ARRAY_E5M2: ((unsigned char *)p)[at] = (unsigned char)array_write_small(type, (float)x); break;
-    case ARRAY_F4: array_put_nibble(p, at, array_write_small(type, (float)x)); break;
+    case ARRAY_E5M2:
+    case ARRAY_F4: array_put_float(type, p, at, array_odd(x)); break;
     case ARRAY_BOOL: ((unsigned char *)p)[at] = x != 0; break;
     default: array_put_integer(type, p, at, array_integer_of(type, x));
     }
-}
-
-WT_SHARED_FN void array_put_float(int type, void *p, long long at, float x)
-{
-    if (type == ARRAY_F32) ((float *)p)[at] = x;
-    else array_put_double(type, p, at, (double)x);
 }
 
 WT_SHARED_FN void array_put_integer(int type, void *p, long long at, long long x)
@@ -286,9 +305,9 @@ WT_SHARED_FN void array_put_integer(int type, void *p, long long at, long long x
         case U_RELU: return x < 0 ? 0 : x;                                                                             \
         case U_RELU2: return x < 0 ? 0 : x * x;                                                                        \
         case U_SILU: return x / (1 + f(exp)(-x));                                                                      \
-        case U_GELU: return x * (1 + f(erf)(x * (T)0.70710678118654752)) / 2;                                          \
+        case U_GELU: return x / 2 * (1 + f(erf)(x * (T)0.70710678118654752));                                          \
         case U_GELU_TANH:                                                                                              \
-            return x * (1 + f(tanh)((T)0.79788456080286536 * (x + (T)0.044715 * x * x * x))) / 2;                      \
+            return x / 2 * (1 + f(tanh)((T)0.79788456080286536 * (x + (T)0.044715 * x * x * x)));                      \
         case U_FLOOR: return f(floor)(x);                                                                              \
         case U_CEIL: return f(ceil)(x);                                                                                \
         case U_RINT: return f(rint)(x);                                                                                \
@@ -379,6 +398,27 @@ WT_SHARED_FN long long array_binary_integer(int op, long long a, long long b)
     case B_OR: return a | b;
     default: return a ^ b;
     }
+}
+
+// Are the values of a unary (binary) operation on integers alone computed in double, as no integers would do?
+WT_SHARED_FN int array_unary_wants_double(int op)
+{
+    return (op >= U_RECIPROCAL && op <= U_SIGMOID) || (op >= U_SILU && op <= U_GELU_TANH);
+}
+
+WT_SHARED_FN int array_binary_wants_double(int op) { return op == B_ATAN2; }
+
+// A uniform number of a word's first bits: as many as a float, or the smaller type it goes to, holds below 1, where
+// rounding could make 1.
+WT_SHARED_FN float array_uniform_float(int type, unsigned word)
+{
+    const int n_bits = type == ARRAY_F16    ? 11
+                       : type == ARRAY_BF16 ? 8
+                       : type == ARRAY_E4M3 ? 4
+                       : type == ARRAY_E5M2 ? 3
+                       : type == ARRAY_F4   ? 1
+                                            : 24;
+    return (float)(word >> (32 - n_bits)) * array_pow2(-n_bits);
 }
 
 // Box and Muller (1958).

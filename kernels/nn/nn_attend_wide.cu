@@ -91,6 +91,62 @@ static __device__ __forceinline__ void share(const nn_attend_args &a, int first,
     }
 }
 
+// Products of the thread's queries with its keys of the tile.
+static __device__ __forceinline__ void add_scores(const nn_attend_args &a, const float *q, const float *keys,
+                                                  float (*s)[TILE / 16])
+{
+    constexpr int n_queries = TILE / 8, n_keys = TILE / 16;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll 4
+    for (int d = 0; d < a.d_head; d++) {
+        float u[n_queries], v[n_keys];
+        load_shared<n_queries>(u, q + d * PITCH + n_queries * ty);
+        load_shared<n_keys>(v, keys + d * PITCH + n_keys * tx);
+#pragma unroll
+        for (int i = 0; i < n_queries; i++)
+#pragma unroll
+            for (int j = 0; j < n_keys; j++) s[i][j] += u[i] * v[j];
+    }
+}
+
+static __device__ __forceinline__ void add_values(const float *shares, const float *values, float (*sums)[D / 16])
+{
+    constexpr int n_queries = TILE / 8;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll 4
+    for (int key = 0; key < TILE; key++) {
+        float u[n_queries], v[D / 16];
+        load_shared<n_queries>(u, shares + key * PITCH + n_queries * ty);
+#pragma unroll
+        for (int j = 0; j < D / 16; j += 4) load_shared<4>(v + j, values + key * (D + 4) + 16 * j + 4 * tx);
+#pragma unroll
+        for (int i = 0; i < n_queries; i++)
+#pragma unroll
+            for (int j = 0; j < D / 16; j++) sums[i][j] += u[i] * v[j];
+    }
+}
+
+// The thread's sums over the totals of all threads' shares.
+static __device__ __forceinline__ void finish(const nn_attend_args &a, int first, const float (*sums)[D / 16],
+                                              float *total)
+{
+    constexpr int n_queries = TILE / 8;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, head = blockIdx.x;
+#pragma unroll
+    for (int i = 0; i < n_queries; i++) {
+        const int query = first + n_queries * ty + i;
+#pragma unroll
+        for (int step = 8; step; step /= 2) total[i] += __shfl_xor_sync(ALL, total[i], step);
+        const float whole = total[i] > 0 ? 1 / total[i] : 0;
+#pragma unroll
+        for (int j = 0; j < D / 16; j++) {
+            const int d = 16 * (j / 4 * 4) + 4 * tx + j % 4;
+            if (query < a.queries && d < a.d_head)
+                store(a.out.data, a.out.type, row_of(a.out, head, query) + d, sums[i][j] * whole);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_wide(const __grid_constant__ nn_attend_args a)
 {
     extern __shared__ float4 memory[];
@@ -115,16 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_wide(const __
         float s[n_queries][n_keys] = {};
         copy_async_wait<0>();
         __syncthreads(); // the keys are there
-#pragma unroll 4
-        for (int d = 0; d < a.d_head; d++) {
-            float u[n_queries], v[n_keys];
-            load_shared<n_queries>(u, q + d * PITCH + n_queries * ty);
-            load_shared<n_keys>(v, keys + d * PITCH + n_keys * tx);
-#pragma unroll
-            for (int i = 0; i < n_queries; i++)
-#pragma unroll
-                for (int j = 0; j < n_keys; j++) s[i][j] += u[i] * v[j];
-        }
+        add_scores(a, q, keys, s);
         __syncthreads(); // the keys were used by all
         bring_rows(a, a.v, kv_head, begin, a.keys, values);
         copy_async_commit();
@@ -137,32 +184,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_wide(const __
                     make_float4(s[i][j], s[i + 1][j], s[i + 2][j], s[i + 3][j]);
         copy_async_wait<0>();
         __syncthreads(); // the values and the shares are there
-#pragma unroll 4
-        for (int key = 0; key < TILE; key++) {
-            float u[n_queries], v[D / 16];
-            load_shared<n_queries>(u, shares + key * PITCH + n_queries * ty);
-#pragma unroll
-            for (int j = 0; j < D / 16; j += 4) load_shared<4>(v + j, values + key * (D + 4) + 16 * j + 4 * tx);
-#pragma unroll
-            for (int i = 0; i < n_queries; i++)
-#pragma unroll
-                for (int j = 0; j < D / 16; j++) sums[i][j] += u[i] * v[j];
-        }
+        add_values(shares, values, sums);
         __syncthreads(); // the values were used by all
         if (more) bring_turned<true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
         copy_async_commit();
     }
-#pragma unroll
-    for (int i = 0; i < n_queries; i++) {
-        const int query = first + n_queries * ty + i;
-#pragma unroll
-        for (int step = 8; step; step /= 2) total[i] += __shfl_xor_sync(ALL, total[i], step);
-        const float whole = total[i] > 0 ? 1 / total[i] : 0;
-#pragma unroll
-        for (int j = 0; j < D / 16; j++) {
-            const int d = 16 * (j / 4 * 4) + 4 * tx + j % 4;
-            if (query < a.queries && d < a.d_head)
-                store(a.out.data, a.out.type, row_of(a.out, head, query) + d, sums[i][j] * whole);
-        }
-    }
+    finish(a, first, sums, total);
 }

@@ -155,6 +155,41 @@ static __device__ __forceinline__ void multiply(const nn_conv_args &a, int place
     }
 }
 
+// The block's sums to y, by way of shared memory, half of the rows at a time: those of two warps.
+template <int SIDE, int SPLITS>
+static __device__ __forceinline__ void finish_all(const nn_conv_args &a, const tile &t,
+                                                  const float (*sums)[SIDE / 16][4], float *to)
+{
+    constexpr int some = SIDE / 2;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int first = 0; first < SIDE; first += some) {
+        __syncthreads();
+        if (warp / 2 * some == first) {
+#pragma unroll
+            for (int m = 0; m < SIDE / 32; m++)
+#pragma unroll
+                for (int n = 0; n < SIDE / 16; n++)
+#pragma unroll
+                    for (int h = 0; h < 2; h++)
+                        *(float2 *)(to + (16 * m + lane / 4 + 8 * h) * (SIDE + 4) + warp % 2 * some + 8 * n +
+                                    lane % 4 * 2) = make_float2(sums[m][n][2 * h], sums[m][n][2 * h + 1]);
+        }
+        finish<SIDE, SPLITS, THREADS, some>(a, t, to, first);
+    }
+}
+
+template <int SIDE>
+static __device__ __forceinline__ rows_of_weights<SIDE> rows_of(const nn_conv_args &a, const tile &t)
+{
+    rows_of_weights<SIDE> rows;
+#pragma unroll
+    for (int j = 0; j < SIDE / 32; j++) {
+        rows.at[j] = weights_of(a, t.row + threadIdx.x / 4 + 32 * j, &rows.n_taps[j]);
+        rows.at[j] += t.group * a.next_group;
+    }
+    return rows;
+}
+
 template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(const nn_conv_args &a)
 {
     extern __shared__ uint4 memory[];
@@ -167,12 +202,7 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
     float sums[SIDE / 32][SIDE / 16][4] = {};
     let_next_begin();
     wait_for_earlier();
-    rows_of_weights<SIDE> rows;
-#pragma unroll
-    for (int j = 0; j < SIDE / 32; j++) {
-        rows.at[j] = weights_of(a, t.row + threadIdx.x / 4 + 32 * j, &rows.n_taps[j]);
-        rows.at[j] += t.group * a.next_group;
-    }
+    const rows_of_weights<SIDE> rows = rows_of<SIDE>(a, t);
     turn now, ahead; // `ahead` is STAGES - 1 taps in front, then of the next window
     begin_window(a, &now, n_windows * t.split / SPLITS);
     ahead = now;
@@ -224,23 +254,7 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
         now = next;
     }
     copy_async_wait<0>();
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    constexpr int some = SIDE / 2; // rows at a time: of two warps
-    float *const to = (float *)memory;
-    for (int first = 0; first < SIDE; first += some) {
-        __syncthreads();
-        if (warp / 2 * some == first) {
-#pragma unroll
-            for (int m = 0; m < SIDE / 32; m++)
-#pragma unroll
-                for (int n = 0; n < SIDE / 16; n++)
-#pragma unroll
-                    for (int h = 0; h < 2; h++)
-                        *(float2 *)(to + (16 * m + lane / 4 + 8 * h) * (SIDE + 4) + warp % 2 * some + 8 * n +
-                                    lane % 4 * 2) = make_float2(sums[m][n][2 * h], sums[m][n][2 * h + 1]);
-        }
-        finish<SIDE, SPLITS, THREADS, some>(a, t, to, first);
-    }
+    finish_all<SIDE, SPLITS>(a, t, sums, (float *)memory);
 }
 
 #define KERNEL(side, splits, blocks)                                                                                   \

@@ -152,20 +152,20 @@ static __device__ __forceinline__ float advance(const float *g, const float *bia
     return nn_activate(NN_SIGMOID, g[3] + bias[3] + product[3], 0) * nn_tanh(*c);
 }
 
-template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_lstm_args &a)
+// The weights that stay: in registers, and behind them in shared memory.
+static __device__ __forceinline__ void bring_weights(const nn_lstm_args &a, const part &p, float4 *own, float4 *kept)
 {
-    extern __shared__ float4 memory[];
-    const part p = part_of(a);
-    const int h_floats = a.batch * p.padded, n_cells = a.batch * a.units;
-    float4 own[KEPT], *kept = memory;
-    float *h = (float *)(kept + a.kept * THREADS); // [2][batch][padded]
-    float *products = h + 2 * h_floats, *c = products + 4 * n_cells;
 #pragma unroll
     for (int i = 0; i < KEPT; i++) own[i] = i < p.fours ? weights_at(a, p, 0, i) : make_float4(0, 0, 0, 0);
     for (int k = 0; k < a.kept; k++) {
         const int place = k + min(p.fours, KEPT);
         kept[k * THREADS + threadIdx.x] = weights_at(a, p, place / p.fours, place % p.fours);
     }
+}
+
+static __device__ __forceinline__ void begin_states(const nn_lstm_args &a, const part &p, float *h, float *c)
+{
+    const int h_floats = a.batch * p.padded, n_cells = a.batch * a.units;
     for (int k = threadIdx.x; k < 2 * h_floats; k += THREADS) {
         const int b = k % h_floats / p.padded, unit = k % p.padded;
         h[k] = unit < a.hidden ? load_or(a.h0, ((long long)p.direction * a.all + b) * a.hidden + unit, 0) : 0;
@@ -174,6 +174,32 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
         const int b = k / a.units, unit = p.first + k % a.units;
         c[k] = unit < a.hidden ? load_or(a.c0, ((long long)p.direction * a.all + b) * a.hidden + unit, 0) : 0;
     }
+}
+
+// All blocks' h of a step, which is in memory where they are no cluster.
+static __device__ __forceinline__ void bring_states(const nn_lstm_args &a, const part &p, const float *shared_h,
+                                                    float *h)
+{
+    const int each = a.hidden % 4 ? 1 : 4;
+    for (int k = threadIdx.x * each; k < a.batch * a.hidden; k += THREADS * each) {
+        float *to = h + k / a.hidden * p.padded + k % a.hidden;
+        if (each == 4)
+            *(float4 *)to = __ldcg((const float4 *)(shared_h + k));
+        else
+            *to = __ldcg(shared_h + k);
+    }
+}
+
+template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_lstm_args &a)
+{
+    extern __shared__ float4 memory[];
+    const part p = part_of(a);
+    const int h_floats = a.batch * p.padded, n_cells = a.batch * a.units;
+    float4 own[KEPT], *kept = memory;
+    float *h = (float *)(kept + a.kept * THREADS); // [2][batch][padded]
+    float *products = h + 2 * h_floats, *c = products + 4 * n_cells;
+    bring_weights(a, p, own, kept);
+    begin_states(a, p, h, c);
     int *arrived = a.arrived + 32 * p.direction;
     if (IN_CLUSTER)
         cluster_meet(); // all have begun, and read the states, whose place may be the result's
@@ -225,14 +251,7 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
             cluster_meet();
         } else if (step < a.steps - 1) {
             grid_meet(arrived, a.blocks * (step + 2));
-            const int each = a.hidden % 4 ? 1 : 4;
-            for (int k = threadIdx.x * each; k < a.batch * a.hidden; k += THREADS * each) {
-                float *to = next + k / a.hidden * p.padded + k % a.hidden;
-                if (each == 4)
-                    *(float4 *)to = __ldcg((const float4 *)(shared_h + k));
-                else
-                    *to = __ldcg(shared_h + k);
-            }
+            bring_states(a, p, shared_h, next);
             __syncthreads();
         }
     }

@@ -9,6 +9,7 @@ typedef struct wt_reassigned_args {
     const double *windows;     ///< [3][n_fft] h, its derivative, t h
     const double *twiddles;
     double rate_hz, least; ///< of the magnitudes that are moved
+    long long begin, n_all; ///< sample of the whole signal at pcm, and how many it has
     int n_fft, centre;     ///< samples from a frame's time to its middle
     int keep_all, fill_nan, no_clip;
 } wt_reassigned_args;
@@ -19,14 +20,15 @@ WT_SHARED_FN void wt__reassign(const wt_reassigned_args *a, long long t, int k, 
                                const double *th, float *to, long long apart)
 {
     const double power = h[0] * h[0] + h[1] * h[1], size = sqrt(power);
-    const double own_hz = k * a->rate_hz / a->n_fft, own_s = (double)(t * a->frames.hop + a->centre) / a->rate_hz;
+    const double own_hz = k * a->rate_hz / a->n_fft;
+    const double own_s = (double)(a->begin + t * a->frames.hop + a->centre) / a->rate_hz;
     double hz = own_hz - (dh[1] * h[0] - dh[0] * h[1]) / power * a->rate_hz / (2 * 3.14159265358979323846);
     double at = own_s + (th[0] * h[0] + th[1] * h[1]) / power / a->rate_hz;
     if (!a->keep_all && size < a->least) hz = at = nan("");
     if (a->fill_nan && hz != hz) hz = own_hz;
     if (a->fill_nan && at != at) at = own_s;
     if (!a->no_clip) {
-        const double end = (double)a->frames.n_samples / a->rate_hz;
+        const double end = (double)a->n_all / a->rate_hz;
         hz = hz < 0 ? 0 : hz > a->rate_hz / 2 ? a->rate_hz / 2 : hz;
         at = at < 0 ? 0 : at > end ? end : at;
     }

@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(wt__fft_threads(POINTS, 1024)) cqt_
     constexpr int threads = wt__fft_threads(POINTS, 1024);
     const float *in = a.in + blockIdx.y * a.n_in;
     float *out = a.out + blockIdx.y * a.n_out;
-    const long long first = (long long)blockIdx.x * WT_CQT_HALVE_OUT, begin = 2 * first - WT_CQT_HALVE_EDGE;
+    const long long first = (long long)blockIdx.x * WT_CQT_HALVE_OUT - a.phase, begin = 2 * first - WT_CQT_HALVE_EDGE;
     const auto sample = [&](long long at) { return at >= 0 && at < a.n_in ? __ldg(in + at) : 0.0f; };
     fft_block<POINTS, threads>(
         threadIdx.x, shared, a.twiddles,
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(wt__fft_threads(POINTS, 1024)) cqt_
     };
     const auto give = [&](int at, float value) {
         const long long to = first + at - WT_CQT_HALVE_EDGE / 2;
-        if (at >= WT_CQT_HALVE_EDGE / 2 && at < WT_CQT_HALVE_EDGE / 2 + WT_CQT_HALVE_OUT && to < a.n_out)
+        if (at >= WT_CQT_HALVE_EDGE / 2 && at < WT_CQT_HALVE_EDGE / 2 + WT_CQT_HALVE_OUT && to >= 0 && to < a.n_out)
             out[to] = to < a.n_sounding ? value : 0.0f;
     };
     fft_block<HALF, threads>(threadIdx.x, shared, a.back, point, [&](int k, float2 v) {

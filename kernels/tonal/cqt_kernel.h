@@ -17,6 +17,7 @@ typedef struct wt_cqt_halve_args {
     const double *taps;        ///< of cqt_halve_double: [WT_CQT_HALVE_EDGE + 1] from the middle one on
     long long n_in, n_out;
     long long n_sounding;      ///< outputs behind are zeros
+    int phase;                 ///< outputs of cqt_halve's first block that lie before the signal
 } wt_cqt_halve_args;
 
 typedef struct wt_cqt_octave_args {
@@ -29,6 +30,7 @@ typedef struct wt_cqt_octave_args {
     const int *begin;      ///< [n_rows + 1]
     const int *bin;
     long long n, n_frames;
+    int first_frame, end_frame; ///< of those made; wide ones are all made
     int hop, first, n_rows, n_bins, magnitude;
 } wt_cqt_octave_args;
 

@@ -22,10 +22,10 @@ extern "C" __global__ void __launch_bounds__(THREADS *SEQUENCES) cqt_octave(wt_c
     float *shared = all_shared + threadIdx.y * wt__fft_shared_floats(CQT_POINTS);
     float2 *all_bins = (float2 *)(all_shared + SEQUENCES * wt__fft_shared_floats(CQT_POINTS));
     float2 *bins = all_bins + threadIdx.y * (CQT_POINTS + 1);
-    const long long t = (long long)blockIdx.x * SEQUENCES + threadIdx.y;
-    const bool active = t < a.n_frames;
+    const int t = a.first_frame + (int)(blockIdx.x * SEQUENCES + threadIdx.y);
+    const bool active = t < a.end_frame;
     const float *in = a.in + blockIdx.y * a.n;
-    const long long begin = t * a.hop - CQT_POINTS;
+    const long long begin = (long long)t * a.hop - CQT_POINTS;
     const auto sample = [&](int i) {
         const long long at = begin + i;
         float x = 0;

@@ -178,11 +178,12 @@ static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant
                    int n_others, wt_mm_map *weights, wt_mm_map *scales)
 {
     const int piece = piece_of(kind), of_scales = scales_of(kind, a->team);
-    const int rows_of_scales = (part->rows + a->scale_rows - 1) / a->scale_rows + n_others * a->next_scale_rows[which];
+    const int rows_apart = n_others ? a->next_rows[which] : 0, scales_apart = n_others ? a->next_scale_rows[which] : 0;
+    const int rows_of_scales = (part->rows + a->scale_rows - 1) / a->scale_rows + n_others * scales_apart;
     const wt_tensor_map_config config = {.data = (uintptr_t)part->weight,
                                          .element_bytes = 1,
                                          .columns = piece,
-                                         .rows = part->rows + n_others * a->next_rows[which],
+                                         .rows = part->rows + n_others * rows_apart,
                                          .n_matrices = (int)(a->row_bytes / piece),
                                          .row_bytes = a->row_bytes,
                                          .matrix_bytes = piece,

@@ -71,7 +71,8 @@ double wt_cqt_length_samples(const wt_cqt *cqt, int k);      ///< length of its 
 ///
 /// Returns WT_ERR_BAD_ARG when n is below 1.
 /// Source: librosa 0.11.0 core/constantq.py, vqt(), pseudo_cqt(), hybrid_cqt(); the 2:1 filter is soxr's HQ
-/// (dsp/filter/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak.  [rt, running]
+/// (dsp/filter/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak; 1e-4 in rows whose filter has two bins alike
+/// at the edge of `sparsity` (docs/tonal.md).  [rt, running]
 WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out);
 
 /// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend channels are spread over the
@@ -81,6 +82,24 @@ WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out)
 /// Judge:  on a GPU, the CPU's result, 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,
                                     wt_buffer *out, size_t out_offset);
+
+/// A tile of a longer signal, to be analysed with the bits of the whole: it needs wt_cqt_reach() samples on both sides
+/// of the frames that are wanted, or as many as there are to the whole's ends.
+typedef struct wt_cqt_tile {
+    int64_t begin; ///< sample of the whole that is the tile's first, a multiple of 16 hops
+    int64_t first; ///< frame, a multiple of 16, from which on they are wanted; what `out` has of others is not said
+    int64_t count; ///< 0 = all that there are
+} wt_cqt_tile;
+
+/// Samples on both sides of a frame's middle that have to do with it.  [any]
+int64_t wt_cqt_reach(const wt_cqt *cqt);
+
+/// wt_cqt_run and wt_cqt_enqueue of a tile; NULL = of a whole signal.
+/// Errors: WT_ERR_BAD_ARG also when it does not lie as said.
+/// Judge:  the whole on the same backend, the same bits.
+WT_RT wt_status wt_cqt_run_tile(wt_cqt *cqt, const float *pcm, int64_t n, const wt_cqt_tile *tile, float *out);
+WT_CHECKED wt_status wt_cqt_enqueue_tile(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         int64_t n, const wt_cqt_tile *tile, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

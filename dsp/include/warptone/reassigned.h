@@ -31,6 +31,10 @@ void wt_reassigned_destroy(wt_reassigned *plan); ///< NULL is allowed.  [worker]
 int64_t wt_reassigned_frames(const wt_reassigned *plan); ///< of a signal: wt_stft_frames.  [any]
 int wt_reassigned_bins(const wt_reassigned *plan);       ///< n_fft / 2 + 1.  [any]
 
+/// From now on pcm is a tile of signals of n_all samples, from sample `begin` of them on, a multiple of 16 hops: times
+/// are theirs, with the bits of the whole where frames reach over no end of the tile. 0, n_samples = whole signals.
+void wt_reassigned_place(wt_reassigned *plan, int64_t begin, int64_t n_all); ///< [worker]
+
 /// Analyse the signals, on the calling thread.
 ///
 ///   pcm   [n_signals][n_samples]

@@ -84,7 +84,7 @@ wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel); ///< [any]
 /// eight rows. What lies beyond the sides reads as zeros. The matrices may be parts of the columns of one.
 typedef struct wt_tensor_map_config {
     uintptr_t data;                  ///< aligned to 16 bytes
-    int element_bytes;               ///< 1 or 2
+    int element_bytes;               ///< 1, 2, or 4: floats that the copy rounds to tf32
     int columns, rows, n_matrices;   ///< 1 or more
     int64_t row_bytes, matrix_bytes; ///< to the next row or matrix; multiples of 16
     int box_rows;                    ///< 1 .. 256

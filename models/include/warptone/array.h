@@ -8,12 +8,13 @@
 ///
 /// Rules, once. An operand is broadcast to the result's shape as in NumPy. Views cost nothing and own nothing.
 /// Everything is queued: nothing allocates, waits or reads back, so all of it may be recorded into a graph. Where all
-/// operands and the result are integers, arithmetic is in int64, otherwise in float, with an F64 among them in double;
-/// sums of floats are in double. Results are rounded to nearest, to fp8 with saturation, to integers towards zero with
-/// saturation (not a number: 0); integers to smaller ones keep their low bits. The result may be an operand where both
-/// are seen through the same strides. Types: WT_DTYPE_F32 .. WT_DTYPE_BOOL, and two a byte WT_DTYPE_I4, U4 and F4
-/// (E2M1, not a number: 0), whose strides count numbers: read through any strides from an even element on; written by
-/// elementwise operations and concat alone, in lines of even length without gaps.
+/// operands and the result are integers, arithmetic is in int64 (of functions that make fractions of them, such as
+/// WT_UNARY_SQRT, in double), otherwise in float, with an F64 among them in double; sums that are not of int64 are in
+/// double. Results are rounded to nearest, to fp8 with saturation, to integers towards zero with saturation (not a
+/// number: 0); integers to smaller ones keep their low bits. The result may be an operand where both are seen through
+/// the same strides. Types: WT_DTYPE_F32 .. WT_DTYPE_BOOL, and two a byte WT_DTYPE_I4, U4 and F4 (E2M1, not a number:
+/// 0), whose strides count numbers: read through any strides from an even element on; written by elementwise
+/// operations and concat alone, in lines of even length without gaps.
 #ifndef WARPTONE_ARRAY_H
 #define WARPTONE_ARRAY_H
 
@@ -30,7 +31,7 @@ typedef struct wt_array {
     int rank;                            ///< 0 .. WT_TENSOR_MAX_RANK
     int64_t shape[WT_TENSOR_MAX_RANK];   ///< 0 is allowed: nothing is done
     int64_t strides[WT_TENSOR_MAX_RANK]; ///< in elements; 0 repeats, negative goes backwards
-    double value;
+    double value;                        ///< of a constant: as it is, not rounded to the type
 } wt_array;
 
 // ---- views  [any]
@@ -135,7 +136,7 @@ WT_CHECKED wt_status wt_array_arange(wt_arrays *arrays, wt_stream *stream, doubl
                                      const wt_array *out);
 
 typedef enum wt_random {
-    WT_RANDOM_UNIFORM, ///< 0 <= x < 1, 53 bits (24 in arithmetic of float)
+    WT_RANDOM_UNIFORM, ///< 0 <= x < 1, 53 bits (24 in arithmetic of float; as many as a smaller type has below 1)
     WT_RANDOM_NORMAL,  ///< mean 0, variance 1, by Box and Muller (1958)
     WT_RANDOM_BITS,    ///< integers of 63 bits, then as the result's type keeps them
 } wt_random;
