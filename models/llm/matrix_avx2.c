@@ -265,21 +265,22 @@ WT_INLINE __m256i dwords_of(__m256i v, const int first, const bool twice)
 /// Rows' scales, of which shuffles are most: two rows at a time, and from memory to all lanes, where reading is not
 /// what is waited for.
 typedef struct k_scales {
-    float halves[2 * ROWS] __attribute__((aligned(32))); ///< of each row d, then that of minima
-    __m128i parts[ROWS];                                 ///< as k_scales_at() has them
+    float halves[2 * ROWS] __attribute__((aligned(32)));   ///< of each row d, then that of minima
+    uint8_t parts[16 * ROWS] __attribute__((aligned(32))); ///< as k_scales_at() has them
 } k_scales;
 
-WT_INLINE void k_scales_of(const weights *w, const int n_rows, k_scales *s)
+WT_INLINE const k_scales *k_scales_of(const weights *w, const int n_rows, k_scales *s)
 {
-    const int last = n_rows - 1;
+    const k_scales *unknown = s; // GCC would take registers for memory that it knows
     int both[ROWS];
 #    pragma GCC unroll 4
-    for (int r = 0; r < ROWS; r++) memcpy(&both[r], w[r < last ? r : last].at, sizeof both[r]);
+    for (int r = 0; r < ROWS; r++) memcpy(&both[r], w[n_rows > 1 ? r : 0].at, sizeof both[r]);
     _mm256_store_ps(s->halves, _mm256_cvtph_ps(_mm_setr_epi32(both[0], both[1], both[2], both[3])));
 #    pragma GCC unroll 2
     for (int r = 0; r < n_rows; r += 2)
-        _mm256_store_si256((__m256i *)&s->parts[r], k_scales_at(w[r].at, w[r < last ? r + 1 : last].at));
-    __asm__("" : "+m"(*s));
+        _mm256_store_si256((__m256i *)(s->parts + 16 * r), k_scales_at(w[r].at, w[n_rows > 1 ? r + 1 : 0].at));
+    __asm__("" : "+r"(unknown));
+    return unknown;
 }
 
 /// 256 columns: each 32 bytes have a part's nibbles below and the next one's above. 16 products of 15 * 127 at most fit
@@ -288,8 +289,8 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
                          lanes sums[][VECTORS])
 {
     __m256i two[2][ROWS][VECTORS], v[4] = {0}; // GCC does not see that they are set
-    k_scales s;
-    k_scales_of(w, n_rows, &s);
+    k_scales room;
+    const k_scales *s = k_scales_of(w, n_rows, &room);
 #    pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
         const int64_t at = EIGHT * k + 4 * BLOCK * h;
@@ -313,9 +314,10 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
     }
 #    pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++) {
-        const __m256i parts = _mm256_broadcastsi128_si256(s.parts[r]), scales = dwords_of(parts, 0, true);
-        const __m256 d = _mm256_set1_ps(s.halves[2 * r]),
-                     minima = _mm256_set1_ps(s.halves[2 * r + 1]) * _mm256_cvtepi32_ps(dwords_of(parts, 8, false));
+        const __m256i parts = _mm256_broadcastsi128_si256(line_at(s->parts + 16 * r)),
+                      scales = dwords_of(parts, 0, true);
+        const __m256 d = _mm256_set1_ps(s->halves[2 * r]),
+                     minima = _mm256_set1_ps(s->halves[2 * r + 1]) * _mm256_cvtepi32_ps(dwords_of(parts, 8, false));
 #    pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
             const __m256i words = across_four(two[0][r][j], two[1][r][j], 16);

@@ -16,6 +16,7 @@ typedef struct bytes {
     float *d;      ///< [columns / 32], or twice
     float *sum;    ///< [columns / 32] d times the sum of q
     int32_t *less; ///< [columns / 4] of the type's zero, or fewer
+    float *lanes;  ///< [columns / 8] d of each lane; the second half of `less`
 } bytes;
 
 /// 32 numbers of a vector.
@@ -146,7 +147,7 @@ WT_INLINE bytes round_vector(const wt__product *p, const form *f, int t, int slo
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
     const int64_t whole = (columns + f->columns - 1) / f->columns * (f->columns / BLOCK);
     float *at = p->rows + (size_t)slot * (wt__room(columns) / VECTORS);
-    bytes x = {(int8_t *)at, at + 8 * whole, at + 10 * whole, (int32_t *)(at + 12 * whole)};
+    bytes x = {(int8_t *)at, at + 8 * whole, at + 10 * whole, (int32_t *)(at + 12 * whole), at + 16 * whole};
     for (int64_t k = 0; k < whole && !p->prepared; k++) {
         const block none = {0}, b = k < blocks ? round_block(p->x + p->x_stride * t + BLOCK * k) : none;
         f->place(&b, k, f->zero, &x);

@@ -72,19 +72,19 @@ enum { PARTED_X = 256, PARTED_SUMS = 1 };
 #else
 /// e4m3's bits at the place of a float's give the value times 2^-120, without what F16C costs; half of the 2^120 goes
 /// to the vector and half to the sums, so that neither is too large or too small. Of each 64 columns those that are 1,
-/// 3, 0 and 2 beyond a multiple of four: so shifts of whole registers bring them to their places, of which that by four
-/// to the right is a product, since two of four units shift and two others multiply. That is another order
-/// than with AVX-512, where F16C costs less and Intel's processors take long over products with subnormal floats.
+/// 3, 0 and 2 beyond a multiple of four: products with 16 and with 0 leave every other byte, four bits from its word's
+/// end, and shifts of whole registers bring them to their places. That is another order than with AVX-512, where F16C
+/// costs less and Intel's processors take long over products with subnormal floats.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
     const tile_words bits = (tile_words){0} + 0x87f00000;
+    const __m256i sixteens = _mm256_set1_epi16(k % PARTED ? 16 : 16 << 8);
     pair p;
 #    pragma GCC unroll 2
     for (int i = 0; i < TILE_PARTS; i++) {
         words w;
         memcpy(&w, row + k / PARTED * PARTED + (size_t)i * sizeof w, sizeof w);
-        const tile_words both =
-            (tile_words)_mm256_mulhi_epi16((__m256i)(k % PARTED ? w << 8 : w), _mm256_set1_epi16(1 << 12));
+        const tile_words both = (tile_words)_mm256_maddubs_epi16(sixteens, (__m256i)w);
         p.a.part[i] = (tile_vec)(both << 16 & bits), p.b.part[i] = (tile_vec)(both & bits);
     }
     return p;

@@ -18,14 +18,14 @@ WT_INLINE void place_crossed(const block *b, int64_t k, int zero, bytes *x)
     x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
 }
 
-/// Of four blocks the first halves, then the second ones, and `less` of both.
+/// Of four blocks the first halves, then the second ones, and of both `less` and d of each lane.
 WT_INLINE void place_halved(const block *b, int64_t k, int zero, bytes *x)
 {
     int8_t *to = x->q + k / 4 * (4 * BLOCK) + k % 4 * (BLOCK / 2);
     const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(b->sums), _mm256_extracti128_si256(b->sums, 1));
     place_halves(b->q, to, to + 2 * BLOCK);
     _mm_storeu_si128((__m128i *)(x->less + BLOCK / 8 * k), _mm_mullo_epi32(four, _mm_set1_epi32(-zero)));
-    x->d[k] = b->d;
+    _mm_storeu_ps(x->lanes + BLOCK / 8 * k, _mm_set1_ps(b->d));
 }
 
 /// Of 128 columns the even ones, then the odd ones.
@@ -36,7 +36,20 @@ WT_INLINE void place_parted(const block *b, int64_t k, int zero, bytes *x)
     x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
 }
 
+/// In their order, with d of each lane instead of `less`, and zero times sums of 16.
+WT_INLINE void place_with_sums_of_16(const block *b, int64_t k, int zero, bytes *x)
+{
+    const __m256i two = _mm256_add_epi32(b->sums, _mm256_shuffle_epi32(b->sums, 0x4e));
+    const __m256i one = _mm256_add_epi32(two, _mm256_shuffle_epi32(two, 0xb1));
+    _mm256_storeu_si256((__m256i *)(x->q + BLOCK * k), b->q);
+    _mm256_storeu_ps((float *)x->less + BLOCK / 4 * k, _mm256_set1_ps(b->d));
+    x->sum[2 * k] = b->d * (float)(zero * _mm256_extract_epi32(one, 0));
+    x->sum[2 * k + 1] = b->d * (float)(zero * _mm256_extract_epi32(one, 4));
+}
+
 // ---- types: layouts as in tensor.c
+
+WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
 
 /// w + 128 is unsigned: the zero of signed bytes is 128.
 WT_INLINE void signed_bytes(__m256i w, __m256 scale, int64_t k, const bytes *x, const int n, lanes *sums)
@@ -73,57 +86,66 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
-/// Four scales, 18 bytes apart.
-WT_INLINE __m128 four_halves_at(const uint8_t *p)
+typedef struct nibbles {
+    __m512i low, high;
+} nibbles;
+
+WT_INLINE nibbles nibbles_of(__m512i both)
 {
-    uint16_t h[4];
-    for (int i = 0; i < 4; i++) memcpy(&h[i], p + 18 * i, sizeof h[i]);
-    const uint64_t scales = h[0] | (uint32_t)h[1] << 16 | (uint64_t)(h[2] | (uint32_t)h[3] << 16) << 32;
-    return _mm_cvtph_ps(_mm_cvtsi64_si128((long long)scales));
+    const __m512i four = _mm512_set1_epi8(15);
+    return (nibbles){_mm512_and_si512(both, four), _mm512_and_si512(_mm512_srli_epi16(both, 4), four)};
 }
 
-WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
+/// 128 columns as place_halved() has them, from `less` on.
+WT_INLINE __m512 nibble_dots(nibbles w, const bytes *x, int64_t k, __m512i less)
+{
+    const int8_t *v = x->q + 4 * BLOCK * k;
+    return _mm512_cvtepi32_ps(
+        _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(less, w.low, wide_at(v)), w.high, wide_at(v + 2 * BLOCK)));
+}
 
 /// Four blocks, of which the vector has the first halves, then the second ones: lanes 4 b .. 4 b + 3 are those of b.
+/// The first 64 bytes have all scales.
 WT_INLINE void step_q4_0_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->at;
-    const __m128 d = four_halves_at(p);
+    const __m512i places =
+        _mm512_setr_epi32(0, 0, 0x90009, 0x90009, 0x120012, 0x120012, 0x1b001b, 0x1b001b, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m512 d = _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(places, wide_at(p))));
     __m512i both = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(p + 2)));
     both = _mm512_mask_broadcast_i32x4(both, 0x00f0, _mm_loadu_si128((const __m128i *)(p + 20)));
     both = _mm512_mask_broadcast_i32x4(both, 0x0f00, _mm_loadu_si128((const __m128i *)(p + 38)));
     both = _mm512_mask_broadcast_i32x4(both, 0xf000, _mm_loadu_si128((const __m128i *)(p + 56)));
-    const __m512i four = _mm512_set1_epi8(15),
-                  blocks = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const __m512i low = _mm512_and_si512(both, four), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
+    const nibbles q = nibbles_of(both);
 #    pragma GCC unroll 4
-    for (int j = 0; j < n; j++) {
-        const int8_t *v = x[j].q + 4 * BLOCK * k;
-        const __m512i dots = _mm512_dpbusd_epi32(
-            _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK / 2 * k), low, wide_at(v)), high, wide_at(v + 2 * BLOCK));
-        const __m512 factors = _mm512_castps128_ps512(d * _mm_loadu_ps(x[j].d + 4 * k));
-        sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(blocks, factors);
-    }
+    for (int j = 0; j < n; j++)
+        sums[j].sixteen += nibble_dots(q, &x[j], k, wide_at(x[j].less + BLOCK / 2 * k)) *
+                           (d * _mm512_loadu_ps(x[j].lanes + BLOCK / 2 * k));
 }
 
 /// 128 columns of a group, whose even numbers come first in the vector, then the odd ones: lanes 4 b .. 4 b + 3 are
-/// those of block b. What zeros take away are products of floats.
-WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+/// those of block b. What zeros other than 8 take away are products of floats.
+WT_INLINE void u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums, const bool zeros)
 {
-    const __m512i both = wide_at(w->at), four = _mm512_set1_epi8(15);
-    const __m512i even = _mm512_and_si512(both, four), odd = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
-    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const nibbles q = nibbles_of(wide_at(w->at));
     const __m512 scale = _mm512_set1_ps(w->scales[w->group]);
-    const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[w->group] : 8);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
-        const int8_t *v = x[j].q + 4 * BLOCK * k;
-        const __m512i dots = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), even, wide_at(v)), odd,
-                                                 wide_at(v + 2 * BLOCK));
-        const __m512 d = _mm512_permutexvar_ps(lanes, _mm512_broadcast_f32x4(_mm_loadu_ps(x[j].d + 4 * k)));
-        const __m512 less = _mm512_zextps128_ps512(zero * _mm_loadu_ps(x[j].sum + 4 * k));
-        sums[j].sixteen += (_mm512_cvtepi32_ps(dots) * d - less) * scale;
+        const __m512i less = zeros ? _mm512_setzero_si512() : wide_at(x[j].less + BLOCK / 2 * k);
+        __m512 dots = nibble_dots(q, &x[j], k, less) * _mm512_loadu_ps(x[j].lanes + BLOCK / 2 * k);
+        if (zeros) dots -= _mm512_zextps128_ps512(_mm_set1_ps(w->zeros[w->group]) * _mm_loadu_ps(x[j].sum + 4 * k));
+        sums[j].sixteen += dots * scale;
     }
+}
+
+WT_INLINE void step_u4_eights(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    u4_wide(w, k, x, n, sums, false);
+}
+
+WT_INLINE void step_u4_zeros(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    u4_wide(w, k, x, n, sums, true);
 }
 
 /// Of 8 parts of 32 columns the scales, then the minima, a byte each, from twelve bytes behind the two halves: six bits
@@ -166,32 +188,39 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
-/// 256 columns: 8 parts of 32, each with two scales; zero is 32.
+/// 64 columns of half h of 256, four of which are low nibbles, then high ones; their two bits above are in 32 bytes.
+WT_INLINE __m512i six_bits(const uint8_t *p, const int h, const int high)
+{
+    const __m512i left = _mm512_inserti64x4(_mm512_set1_epi16(4), _mm256_set1_epi16(2), 1);
+    const __m512i right = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(2), 1);
+    const __m512i nibble = high ? _mm512_srli_epi16(wide_at(p + 64 * h), 4) : wide_at(p + 64 * h);
+    const __m512i both = _mm512_broadcast_i64x4(bytes_at(p + 128 + 32 * h));
+    const __m512i top = high ? _mm512_srlv_epi16(both, right) : _mm512_sllv_epi16(both, left);
+    const int and_then_or = 0xea;
+    return _mm512_ternarylogic_epi32(nibble, _mm512_set1_epi8(15), _mm512_and_si512(top, _mm512_set1_epi8(0x30)),
+                                     and_then_or);
+}
+
+/// 256 columns: 16 parts of 16 that have a scale each; zero is 32.
 WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->at;
-    const __m256 d = half_at(p + 208);
-    const __m256i four = _mm256_set1_epi8(15), top = _mm256_set1_epi8(0x30);
-#    pragma GCC unroll 2
-    for (int h = 0; h < 2; h++) {
-        const __m128i s = _mm_loadl_epi64((const __m128i *)(p + 192 + 8 * h));
-        const __m256 scales = d * _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(s));
-        const __m256i high = bytes_at(p + 128 + 32 * h);
-        const __m256i tops[4] = {_mm256_slli_epi16(high, 4), _mm256_slli_epi16(high, 2), high,
-                                 _mm256_srli_epi16(high, 2)};
+    const __m512i parts = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p + 192)));
+    const __m512 scales = _mm512_broadcastss_ps(_mm256_castps256_ps128(half_at(p + 208))) * _mm512_cvtepi32_ps(parts);
+    __m512i q[4];
+#    pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) q[i] = six_bits(p, i / 2, i % 2);
+#    pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        sums[j].sixteen -= scales * _mm512_loadu_ps(x[j].sum + 16 * k);
 #    pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
-            const __m256i low = bytes_at(p + 64 * h + 32 * (i & 1)), q = i < 2 ? low : _mm256_srli_epi16(low, 4);
-            const __m256i w6 = _mm256_or_si256(_mm256_and_si256(q, four), _mm256_and_si256(tops[i], top));
-            const int a = 2 * i, b = 2 * i + 1;
-            const __m256 scale = _mm256_permutevar8x32_ps(scales, _mm256_setr_epi32(a, a, a, a, b, b, b, b));
-            const int64_t block = 8 * k + 4 * h + i;
-#    pragma GCC unroll 4
-            for (int j = 0; j < n; j++) {
-                const __m256i less = bytes_at(x[j].less + BLOCK / 4 * block);
-                sums[j].eight = scaled(DOT(less, w6, bytes_at(x[j].q + BLOCK * block)),
-                                       scale * _mm256_set1_ps(x[j].d[block]), sums[j].eight);
-            }
+            const int64_t at = 256 * k + 64 * i;
+            const __m512i places = _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
+                                                    _mm512_set1_epi32(4 * i));
+            const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[i], wide_at(x[j].q + at));
+            const __m512 d = _mm512_loadu_ps((const float *)x[j].less + at / 4);
+            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * (_mm512_permutexvar_ps(places, scales) * d);
         }
     }
 }
@@ -199,10 +228,11 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
 BYTES_BY_ROW(q8_0, place_in_order, BLOCK, 34, 128)
 BYTES_BY_ROW(i8, place_in_order, BLOCK, 32, 128)
 BYTES_BY_ROW(q4_0, place_in_order, BLOCK, 18, 8)
-BYTES_BY_ROW(q6_k, place_in_order, 256, 210, 32)
+BYTES_BY_ROW(q6_k, place_with_sums_of_16, 256, 210, 32)
 BYTES_BY_ROW(q4_k, place_crossed, 256, 144, 0)
 BYTES_BY_ROW(q4_0_wide, place_halved, 4 * BLOCK, 72, 8)
-BYTES_BY_ROW(u4_wide, place_parted, 4 * BLOCK, 64, 0)
+BYTES_BY_ROW(u4_eights, place_parted, 4 * BLOCK, 64, 8)
+BYTES_BY_ROW(u4_zeros, place_parted, 4 * BLOCK, 64, 0)
 
 static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
 {
@@ -211,7 +241,8 @@ static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
 
 static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
 {
-    (p->linear->scale_columns % (4 * BLOCK) ? strips_u4 : strips_u4_wide)(p, first, n_rows);
+    const wt__strips wide = p->linear->zeros ? strips_u4_zeros : strips_u4_eights;
+    (p->linear->scale_columns % (4 * BLOCK) ? strips_u4 : wide)(p, first, n_rows);
 }
 
 const wt__strips wt__strips_vnni[WT_N_DTYPES] = {
