@@ -96,7 +96,7 @@ int64_t wt_cqt_reach(const wt_cqt *cqt);
 
 /// wt_cqt_run and wt_cqt_enqueue of a tile; NULL = of a whole signal.
 /// Errors: WT_ERR_BAD_ARG also when it does not lie as said.
-/// Judge:  the whole on the same backend, the same bits.
+/// Judge:  the whole on the same backend, the same bits.  [rt, running; of enqueue: worker]
 WT_RT wt_status wt_cqt_run_tile(wt_cqt *cqt, const float *pcm, int64_t n, const wt_cqt_tile *tile, float *out);
 WT_CHECKED wt_status wt_cqt_enqueue_tile(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                          int64_t n, const wt_cqt_tile *tile, wt_buffer *out, size_t out_offset);
