@@ -81,6 +81,7 @@ static void the_resident_kernel_compiles(void **state)
     wt_chain *chain;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2}, &live_full_voice, &chain));
     compile(chain, 64, true);
+    compile(chain, 64, false); // as for several streams, or what does not fit shared memory
     wt_chain_destroy(chain);
 }
 

@@ -346,13 +346,15 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
 {
     text t = {0};
     const size_t plans_at = sizeof(float) * wt__chain_cuda_floats(chain, resident_frames) + chain->instance_bytes;
-    if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
+    const int threads = wt__chain_cuda_threads(chain);
+    if (resident_frames)
+        append(&t, "#define CHAIN_MOST_FRAMES %d\n#define RESIDENT_THREADS %d\n", resident_frames, threads);
     if (in_shared)
         append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n"
                    "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n#define CHAIN_THREADS %d\n"
                    "#define CHAIN_PLANS_AT %zu\n#define CHAIN_PLACES_AT %zu\n",
                chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels,
-               wt__chain_cuda_threads(chain), plans_at, plans_at + chain->plans_bytes);
+               threads, plans_at, plans_at + chain->plans_bytes);
     append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
     if (in_shared) append_tables(&t, chain);

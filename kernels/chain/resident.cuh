@@ -627,9 +627,10 @@ static __device__ __forceinline__ int resident_live(const resident_args &r, cons
 }
 
 // One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
-// thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
-#ifdef CHAIN_THREADS
-#    define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
+// thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for. With neither a
+// chain's text may have more registers than its threads find room for, and a block would have fewer of these.
+#ifdef RESIDENT_THREADS
+#    define RESIDENT_BOUNDS __launch_bounds__(RESIDENT_THREADS, 1)
 #else
 #    define RESIDENT_BOUNDS
 #endif
