@@ -369,9 +369,9 @@ static bool is_cased(wt__chat_render *r, wt__chat_value v, char how)
            !wt__chat_equal(r, v, wt__chat_map_case(r, v, how == 'l' ? 'u' : 'l'));
 }
 
-static bool divides(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
+static bool leaves(wt__chat_render *r, wt__chat_value v, wt__chat_value by, int rest)
 {
-    return wt__chat_equal(r, wt__chat_binary(r, "%", v, want(r, args, 0, "num")), wt__chat_int(0));
+    return wt__chat_equal(r, wt__chat_binary(r, "%", v, by), wt__chat_int(rest));
 }
 
 bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const wt__chat_args *args)
@@ -403,9 +403,9 @@ bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const
     if (!strcmp(name, "true") || !strcmp(name, "false")) return v.kind == WT__BOOL && v.i == (name[0] == 't');
     if (!strcmp(name, "callable")) return v.kind == WT__CALLABLE;
     if (!strcmp(name, "in")) return wt__chat_contains(r, want(r, args, 0, "seq"), v);
-    if (!strcmp(name, "odd")) return !divides(r, v, &(wt__chat_args){&(wt__chat_value){WT__INT, 0, {2}}, NULL, 1, 1});
-    if (!strcmp(name, "even")) return divides(r, v, &(wt__chat_args){&(wt__chat_value){WT__INT, 0, {2}}, NULL, 1, 1});
-    if (!strcmp(name, "divisibleby")) return divides(r, v, args);
+    if (!strcmp(name, "odd")) return leaves(r, v, wt__chat_int(2), 1);
+    if (!strcmp(name, "even")) return leaves(r, v, wt__chat_int(2), 0);
+    if (!strcmp(name, "divisibleby")) return leaves(r, v, want(r, args, 0, "num"), 0);
     if (!strcmp(name, "lower") || !strcmp(name, "upper")) return is_cased(r, v, name[0]);
     if (!strcmp(name, "sameas")) {
         wt__chat_value other = want(r, args, 0, "other");
