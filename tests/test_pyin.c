@@ -308,7 +308,8 @@ static void a_file_without_voice_stays_at_the_lowest_pitch(void **state)
     static float pcm[N], out[3 * T];
     wt_pyin *plan;
     assert_ok(wt_pyin_create(NULL,
-                             &(wt_pyin_config){.frames = {.rate_hz = 8000, .fmin_hz = 100, .fmax_hz = 1000, .n_samples = N},
+                             &(wt_pyin_config){.frames = {.rate_hz = 8000, .fmin_hz = 100, .fmax_hz = 1000,
+                                                          .n_samples = N},
                                                .max_transition_rate = 20,
                                                .switch_prob = 0.05,
                                                .keep_unvoiced = true},
