@@ -225,18 +225,6 @@ static void lists_are_written_as_python_writes_them(void **state)
     free(out);
 }
 
-// As jinja2 3.1.6 has them: value % 2 == 1, value % 2 == 0.
-static void a_fraction_is_neither_odd_nor_even(void **state)
-{
-    char *out = NULL;
-    (void)state;
-    assert_ok(render_text("{% for x in [3, -3, 4, 2.5, 3.0, -3.0, 4.0, -2.5, true] %}{{ x is odd }} {{ x is even }},"
-                          "{% endfor %}", "[]", &out));
-    assert_string_equal(out, "True False,True False,False True,False False,True False,True False,False True,"
-                             "False False,True False,");
-    free(out);
-}
-
 static const char survivor[] =
     "{% macro m(a) %}<{{ a | trim }}>{% endmacro %}{% set ns = namespace(n=0) %}{% for x in messages %}"
     "{% set ns.n = ns.n + 1 %}{{ m(x.content) }}{{ x | tojson(indent=2) }}{{ strftime_now('%d %b') }}"
@@ -262,7 +250,6 @@ int main(void)
         cmocka_unit_test(says_what_is_wrong),      cmocka_unit_test(refuses_deep_nesting),
         cmocka_unit_test(ends_what_would_not_end), cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(lists_are_written_as_python_writes_them),
-        cmocka_unit_test(a_fraction_is_neither_odd_nor_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
