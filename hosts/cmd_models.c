@@ -211,7 +211,7 @@ static int inspect(const char *path, bool json)
     wt_status status = wt_weights_open(path, &weights);
     if (status) {
         command_fail("models", status);
-        return EXIT_INPUT;
+        return status == WT_ERR_FILE ? EXIT_FAILED : EXIT_INPUT;
     }
     json_t *all = gather(path, weights);
     if (json) {
