@@ -120,6 +120,18 @@ static bool is_as_wished(const cubin_kernel *k)
     return there >= wanted && (!bounded || k->local_bytes <= most);
 }
 
+/// With options, what decode of fp8, int8 and int4 is measured with, and its experts (models/llm/gpu_quant.c).
+static const struct {
+    const char *path, *options[4];
+} measured[] = {
+    {"kernels/llm/llm_quant.cu", {"-DWEIGHT=3", "-DGROUP=0", "-DSCALE=0", "-DEXPERTS=0"}},
+    {"kernels/llm/llm_quant.cu", {"-DWEIGHT=3", "-DGROUP=0", "-DSCALE=0", "-DEXPERTS=1"}},
+    {"kernels/llm/llm_quant.cu", {"-DWEIGHT=5", "-DGROUP=0", "-DSCALE=0", "-DEXPERTS=0"}},
+    {"kernels/llm/llm_quant.cu", {"-DWEIGHT=7", "-DGROUP=128", "-DSCALE=100", "-DEXPERTS=0"}},
+    {"kernels/llm/llm_quant.cu", {"-DWEIGHT=7", "-DGROUP=128", "-DSCALE=100", "-DEXPERTS=1"}},
+};
+enum { N_MEASURED = sizeof measured / sizeof *measured };
+
 // ---- all of them, in as many processes as there are processors: NVRTC compiles one program at a time in each
 
 typedef struct tally { ///< shared by the processes
@@ -127,12 +139,12 @@ typedef struct tally { ///< shared by the processes
     atomic_int n_met[N_WISHES]; ///< kernels that have it
 } tally;
 
-static void judge(const wt_compiled *compiled, const wt_kernel_text *text, int architecture, tally *t)
+static void judge(const wt_compiled *compiled, const char *path, int architecture, tally *t)
 {
     cubin_kernel kernels[CUBIN_KERNELS];
     const int n = cubin_read(compiled->image, compiled->size_bytes, kernels);
     if (n < 1) {
-        print_error("sm_%d: %s: no ELF file with kernels\n", architecture, text->path);
+        print_error("sm_%d: %s: no ELF file with kernels\n", architecture, path);
         t->n_failed++;
     }
     for (int k = 0; k < n; k++) {
@@ -144,15 +156,15 @@ static void judge(const wt_compiled *compiled, const wt_kernel_text *text, int a
 }
 
 /// Of what a child has compiled, nothing but the counts is needed.
-static void compile_one(const wt_kernel_text *text, int architecture, tally *t)
+static void compile_one(const wt_module_config *config, int architecture, tally *t)
 {
     wt_compiled compiled = {0};
-    if (wt_kernel_compile(&(wt_module_config){.name = text->path}, architecture, &compiled)) {
+    if (wt_kernel_compile(config, architecture, &compiled)) {
         print_error("sm_%d: %s\n", architecture, wt_last_error());
         t->n_failed++;
         return;
     }
-    judge(&compiled, text, architecture, t);
+    judge(&compiled, config->name, architecture, t);
     t->n_compiled++;
     t->n_cached += compiled.from_cache;
     free(compiled.image);
@@ -161,10 +173,15 @@ static void compile_one(const wt_kernel_text *text, int architecture, tally *t)
 static void compile_some(tally *t)
 {
     const int n = wt__n_kernel_texts * N_ARCHITECTURES;
-    for (int k; (k = t->next++) < n;) {
+    for (int k; (k = t->next++) < n + N_MEASURED;) {
+        if (k >= n) {
+            compile_one(&(wt_module_config){measured[k - n].path, .options = measured[k - n].options, .n_options = 4},
+                        JUDGED, t);
+            continue;
+        }
         const wt_kernel_text *text = &wt__kernel_table[k / N_ARCHITECTURES];
         const int architecture = architectures[k % N_ARCHITECTURES];
-        if (is_for(text, architecture)) compile_one(text, architecture, t);
+        if (is_for(text, architecture)) compile_one(&(wt_module_config){.name = text->path}, architecture, t);
     }
 }
 
