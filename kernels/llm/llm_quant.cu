@@ -245,7 +245,7 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
 
 // Bounds of four warps more leave 80 registers, beside which a block of attention finds its own.
 #define KERNEL(name, blocks)                                                                                           \
-    extern "C" __global__ void CLUSTER_##blocks __launch_bounds__(32 * (WARPS + 4), 2)                                 \
+    extern "C" __global__ void CLUSTER_##blocks __launch_bounds__(32 * (WARPS + 4), WT_LLM_QUANT_BLOCKS)               \
         name(const __grid_constant__ wt_llm_quant_args a)                                                              \
     {                                                                                                                  \
         run<blocks>(a);                                                                                                \
