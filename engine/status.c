@@ -1,3 +1,4 @@
+#include <warptone/names.h>
 #include <warptone/status.h>
 
 #include <stdarg.h>
@@ -24,6 +25,8 @@ wt_status wt_fail(wt_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    snprintf(message, sizeof message, "%s", text);
+    // names in it may hold control characters; a compiler's words have lines
+    if (status == WT_ERR_COMPILE) snprintf(message, sizeof message, "%s", text);
+    else wt_show_text(text, message, sizeof message);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <warptone/clock.h>
+#include <warptone/names.h>
 
 enum { DEFAULT_RATE_HZ = 22050 };
 
@@ -40,12 +41,13 @@ static void report_text(const process_run *run, double wall_s, bool quiet)
 {
     for (int k = 0; k < run->n_items; k++) {
         const process_item *item = &run->items[k];
+        char output[4096];
         if (!item->finished) continue;
         if (item->message[0]) fprintf(stderr, "warptone analyze: %s\n", item->message);
         const double speed = item->wall_s > 0 ? item->audio_s / item->wall_s : 0;
         if (!item->status && run->n_items <= 20 && !quiet)
-            fprintf(stderr, "%s: %.2f s at %d Hz, %.*f times real time\n", item->output, item->audio_s, item->rate_hz,
-                    speed < 10, speed);
+            fprintf(stderr, "%s: %.2f s at %d Hz, %.*f times real time\n",
+                    wt_show_text(item->output, output, sizeof output), item->audio_s, item->rate_hz, speed < 10, speed);
     }
     if (quiet || run->n_items < 2) return;
     const process_totals t = process_add_up(run);

@@ -100,7 +100,7 @@ static wt_status prepare(chat *c, int *n_ids, bool *thinks)
         if (status) return status;
         status = language_model_encode(&c->model, prompt, strlen(prompt), false, c->ids, most, n_ids);
         free(prompt);
-        if (status != WT_ERR_FULL || !chat_history_drop_oldest(c->history)) return status;
+        if (status != WT_ERR_LENGTH || !chat_history_drop_oldest(c->history)) return status;
         fprintf(stderr, "(the oldest turn is forgotten: the context is full)\n");
     }
 }
@@ -246,7 +246,7 @@ static wt_status run_command(chat *c, const char *line)
 
 static bool is_fatal(wt_status status)
 {
-    return status && status != WT_ERR_BAD_ARG && status != WT_ERR_FULL && status != WT_ERR_FILE &&
+    return status && status != WT_ERR_BAD_ARG && status != WT_ERR_FULL && status != WT_ERR_LENGTH && status != WT_ERR_FILE &&
            status != WT_ERR_FORMAT;
 }
 

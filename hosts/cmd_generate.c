@@ -19,7 +19,8 @@ typedef struct generation {
     language_model model;
     int32_t *ids; ///< [n_positions]
     int n_prompt;
-    bool any; ///< a token was shown
+    int n_refused; ///< lines
+    bool any;      ///< a token was shown
     wt_generation report;
     answer_json answer;
 } generation;
@@ -58,14 +59,14 @@ static wt_status read_input(char **input, size_t *length)
 static wt_status read_prompt(generation *g)
 {
     const language_model *m = &g->model;
-    if (g->ids_text) return wt_options_list("--ids", g->ids_text, 0, INT32_MAX, g->ids, m->n_positions, &g->n_prompt);
-    if (g->prompt)
-        return language_model_encode(m, g->prompt, strlen(g->prompt), true, g->ids, m->n_positions, &g->n_prompt);
+    const int most = m->n_positions - 1; // one is the answer's
+    if (g->ids_text) return wt_options_list("--ids", g->ids_text, 0, INT32_MAX, g->ids, most, &g->n_prompt);
+    if (g->prompt) return language_model_encode(m, g->prompt, strlen(g->prompt), true, g->ids, most, &g->n_prompt);
     char *input;
     size_t length;
     wt_status status = read_input(&input, &length);
     if (status) return status;
-    status = language_model_encode(m, input, length, true, g->ids, m->n_positions, &g->n_prompt);
+    status = language_model_encode(m, input, length, true, g->ids, most, &g->n_prompt);
     free(input);
     return status;
 }
@@ -97,7 +98,8 @@ static wt_status answer_lines(generation *g)
                                             .text = input,
                                             .length = length,
                                             .n_top = g->n_top,
-                                            .split_thinking = g->split_thinking});
+                                            .split_thinking = g->split_thinking},
+                            &g->n_refused);
     free(input);
     if (wt_interrupted()) g->report.finish = WT_FINISH_CANCELLED;
     return status;
@@ -216,7 +218,8 @@ int cmd_generate(int argc, char **argv)
     if (!status) status = generate(&g);
     if (!status && !g.n_lines) report(&g);
     const bool interrupted = g.report.finish == WT_FINISH_CANCELLED;
-    const int code = status ? command_fail("generate", status) : exit_code_of(interrupted ? WT_ERR_CANCELLED : WT_OK);
+    int code = status ? command_fail("generate", status) : exit_code_of(interrupted ? WT_ERR_CANCELLED : WT_OK);
+    if (!code && g.n_refused) code = EXIT_FAILED; // of the lines
     close_all(&g);
     return code;
 }

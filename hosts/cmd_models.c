@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/model_config.h>
+#include <warptone/names.h>
 
 static int print_help(const wt_option *options, int n)
 {
@@ -165,7 +166,10 @@ static void print_fields(const json_t *object, const char *indent)
     {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         const char *word = json_string_value(value);
-        if (text && !json_is_null(value)) printf("%s%-20s %s\n", indent, key, word ? word : text);
+        char name[256], shown[1024];
+        if (text && !json_is_null(value))
+            printf("%s%-20s %s\n", indent, wt_show_text(key, name, sizeof name),
+                   wt_show_text(word ? word : text, shown, sizeof shown));
         free(text);
     }
 }
@@ -173,8 +177,11 @@ static void print_fields(const json_t *object, const char *indent)
 /// One line of at most 60 bytes: metadata may hold whole templates.
 static void print_metadata(const char *key, const char *text)
 {
-    const int line = (int)strcspn(text, "\r\n"), shown = line < 60 ? line : 60;
-    printf("  %-40s %.*s%s\n", key, shown, text, text[shown] ? " ..." : "");
+    const int line = (int)strcspn(text, "\r\n"), length = line < 60 ? line : 60;
+    char name[256], head[61], shown[4 * sizeof head];
+    snprintf(head, sizeof head, "%.*s", length, text);
+    printf("  %-40s %s%s\n", wt_show_text(key, name, sizeof name), wt_show_text(head, shown, sizeof shown),
+           text[length] ? " ..." : "");
 }
 
 static void print_page(const json_t *all)
@@ -182,8 +189,10 @@ static void print_page(const json_t *all)
     const char *key;
     json_t *item, *config = json_object_get(all, "config"), *tensors = json_object_get(all, "tensors");
     size_t k, width = 0;
-    printf("%s: %s, %zu tensors, %lld elements, %lld bytes\n\ntypes\n", text_of(all, "path"), text_of(all, "format"),
-           json_array_size(tensors), (long long)integer_of(all, "elements"), (long long)integer_of(all, "bytes"));
+    char shown[4096];
+    printf("%s: %s, %zu tensors, %lld elements, %lld bytes\n\ntypes\n",
+           wt_show_text(text_of(all, "path"), shown, sizeof shown), text_of(all, "format"), json_array_size(tensors),
+           (long long)integer_of(all, "elements"), (long long)integer_of(all, "bytes"));
     json_object_foreach(json_object_get(all, "types"), key, item)
         printf("  %-20s %lld tensors, %lld bytes\n", key, (long long)integer_of(item, "tensors"),
                (long long)integer_of(item, "bytes"));
@@ -200,8 +209,11 @@ static void print_page(const json_t *all)
         char shape[96];
         for (int d = 0; d < t.rank; d++)
             t.shape[d] = json_integer_value(json_array_get(json_object_get(item, "shape"), (size_t)d));
-        printf("  %-*s  %-8s %-20s %12lld  %s\n", (int)width, text_of(item, "name"), text_of(item, "dtype"),
-               wt_shape_describe(t.rank, t.shape, shape), (long long)integer_of(item, "bytes"), text_of(item, "file"));
+        char name[512];
+        printf("  %-*s  %-8s %-20s %12lld  %s\n", (int)width, wt_show_text(text_of(item, "name"), name, sizeof name),
+               text_of(item, "dtype"),
+               wt_shape_describe(t.rank, t.shape, shape), (long long)integer_of(item, "bytes"),
+               wt_show_text(text_of(item, "file"), shown, sizeof shown));
     }
 }
 
@@ -211,7 +223,7 @@ static int inspect(const char *path, bool json)
     wt_status status = wt_weights_open(path, &weights);
     if (status) {
         command_fail("models", status);
-        return EXIT_INPUT;
+        return status == WT_ERR_FILE ? EXIT_FAILED : EXIT_INPUT;
     }
     json_t *all = gather(path, weights);
     if (json) {

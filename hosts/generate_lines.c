@@ -22,7 +22,7 @@ typedef struct run {
     wt_batcher *batcher;
     int32_t *ids; ///< [n_positions]
     line_answer answers[MAX_REQUESTS];
-    int n_under_way, n_answers;
+    int n_under_way, n_answers, n_refused;
     long n_tokens;
 } run;
 
@@ -38,9 +38,10 @@ static void finish(void *user, wt_status status, const wt_generation *report)
     line_answer *a = user;
     run *r = a->run;
     json_object_set_new(a->json.object, "line", json_integer(a->line));
-    if (status)
+    if (status) {
         json_object_set_new(a->json.object, "error", json_string(wt_last_error()));
-    else {
+        r->n_refused++;
+    } else {
         answer_json_end(&a->json, report, r->config->split_thinking);
         json_object_set_new(a->json.object, "timings",
                             json_pack("{s:f, s:f}", "prefill_s", report->prefill_s, "decode_s", report->decode_s));
@@ -118,7 +119,7 @@ static wt_status answer_all(run *r)
     return status;
 }
 
-wt_status generate_lines(const lines_config *config)
+wt_status generate_lines(const lines_config *config, int *n_refused)
 {
     static run r; // 256 answers
     r = (run){.config = config};
@@ -136,7 +137,8 @@ wt_status generate_lines(const lines_config *config)
     for (int k = 0; k < MAX_REQUESTS; k++) answer_json_free(&r.answers[k].json); // after an error
     free(r.ids);
     if (!status)
-        fprintf(stderr, "%d answers, %ld tokens; loading %.2f s, answers %.2f s (%.1f tok/s)\n", r.n_answers,
-                r.n_tokens, m->load_s, s, s > 0 ? (double)r.n_tokens / s : 0);
+        fprintf(stderr, "%d answers, %ld tokens, %d lines refused; loading %.2f s, answers %.2f s (%.1f tok/s)\n",
+                r.n_answers, r.n_tokens, r.n_refused, m->load_s, s, s > 0 ? (double)r.n_tokens / s : 0);
+    *n_refused = r.n_refused;
     return status;
 }

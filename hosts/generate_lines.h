@@ -14,8 +14,8 @@ typedef struct lines_config {
 } lines_config;
 
 /// Answer all non-empty lines, each by a JSON object in a line of stdout with its number from 1 as "line", in the order
-/// of their ends; what is refused has "error" instead. After a signal the answers under way end. Errors: those of
-/// wt_batcher_step, WT_ERR_NO_MEMORY.  [main]
-WT_CHECKED wt_status generate_lines(const lines_config *config);
+/// of their ends; what is refused, `n_refused` of them, has "error" instead. After a signal the answers under way end.
+/// Errors: those of wt_batcher_step, WT_ERR_NO_MEMORY.  [main]
+WT_CHECKED wt_status generate_lines(const lines_config *config, int *n_refused);
 
 #endif

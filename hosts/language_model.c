@@ -55,10 +55,10 @@ static wt_status open_tokenizer(const language_options *o, int vocab_size, langu
 wt_status language_model_encode(const language_model *model, const char *text, size_t length, bool special,
                                 int32_t *ids, int max_ids, int *n_ids)
 {
-    if (model->vocab) return wt_llama2c_encode(model->vocab, text, length, ids, max_ids, n_ids);
-    wt_status status = wt_tokenizer_encode(model->tokenizer, text, length, special, ids, max_ids, n_ids);
-    if (status || *n_ids <= max_ids) return status;
-    return wt_fail(WT_ERR_FULL, "the prompt has %d tokens, want %d at most", *n_ids, max_ids);
+    wt_status status = model->vocab ? wt_llama2c_encode(model->vocab, text, length, ids, max_ids, n_ids)
+                                    : wt_tokenizer_encode(model->tokenizer, text, length, special, ids, max_ids, n_ids);
+    if (status != WT_ERR_FULL && (status || *n_ids <= max_ids)) return status;
+    return wt_fail(WT_ERR_LENGTH, "the prompt has %d tokens, want %d at most", *n_ids, max_ids);
 }
 
 // ---- weights and sessions

@@ -95,7 +95,7 @@ WT_CHECKED wt_status language_model_open(const language_options *options, const 
                                          language_model *model);
 void language_model_close(language_model *model); ///< A zeroed one is allowed.
 
-/// Errors: also WT_ERR_FULL when there are more than max_ids.
+/// Errors: also WT_ERR_LENGTH when there are more than max_ids.
 WT_CHECKED wt_status language_model_encode(const language_model *model, const char *text, size_t length, bool special,
                                            int32_t *ids, int max_ids, int *n_ids);
 

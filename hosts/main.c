@@ -60,9 +60,10 @@ static const command *find_command(const char *name)
 static int refuse(const char *name)
 {
     const char *names[N_COMMANDS];
+    char shown[256];
     for (int k = 0; k < N_COMMANDS; k++) names[k] = commands[k].name;
-    fprintf(stderr, "warptone: unknown command \"%s\"; the nearest is \"%s\" (warptone --help lists all)\n", name,
-            wt_nearest_name(name, names, N_COMMANDS));
+    fprintf(stderr, "warptone: unknown command \"%s\"; the nearest is \"%s\" (warptone --help lists all)\n",
+            wt_show_text(name, shown, sizeof shown), wt_nearest_name(name, names, N_COMMANDS));
     return EXIT_USAGE;
 }
 

@@ -2,6 +2,7 @@
 #include "interrupt.h"
 
 #include <warptone/clock.h>
+#include <warptone/names.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -83,9 +84,11 @@ wt_status process_job_drain(process_job *job, float *out, int n_frames, size_t s
 void process_note_error(process_item *item, wt_status status)
 {
     const char *sentence = wt_last_error();
-    const bool named = strstr(sentence, item->input) || strstr(sentence, item->output);
+    char input[sizeof item->message / 2], output[sizeof item->message / 2]; // as the sentence shows them
+    wt_show_text(item->input, input, sizeof input);
+    const bool named = strstr(sentence, input) || strstr(sentence, wt_show_text(item->output, output, sizeof output));
     item->status = status;
-    snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : item->input, named ? "" : ": ", sentence);
+    snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : input, named ? "" : ": ", sentence);
 }
 
 void process_note_input(process_item *item, const wt_audio_info *info)
@@ -96,7 +99,7 @@ void process_note_input(process_item *item, const wt_audio_info *info)
 
 void process_note_warnings(process_item *item, bool named, const char *fate)
 {
-    char left[96] = "", repaired[96] = "";
+    char left[96] = "", repaired[96] = "", input[sizeof item->message / 2];
     const char *const all[] = {left, repaired, item->note};
     const size_t room = sizeof item->message;
     size_t n = 0;
@@ -107,8 +110,8 @@ void process_note_warnings(process_item *item, bool named, const char *fate)
     for (int k = 0; k < 3; k++) {
         const char *before = n ? "; " : named ? ": " : "";
         if (*all[k] && n < room)
-            n +=
-                (size_t)snprintf(item->message + n, room - n, "%s%s%s", named && !n ? item->input : "", before, all[k]);
+            n += (size_t)snprintf(item->message + n, room - n, "%s%s%s",
+                                  named && !n ? wt_show_text(item->input, input, sizeof input) : "", before, all[k]);
     }
 }
 

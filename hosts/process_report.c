@@ -5,6 +5,9 @@
 
 #include <math.h>
 #include <string.h>
+#include <warptone/names.h>
+
+enum { MAX_SHOWN = 4096 }; // bytes of a path
 
 process_totals process_add_up(const process_run *run)
 {
@@ -32,8 +35,9 @@ static void print_level(FILE *out, const char *name, const wt_loudness_values *v
 
 static void print_item(const process_item *item, FILE *out, bool loudness)
 {
-    fprintf(out, "%s: %d Hz, %d channel%s, %.2f s", item->output, item->rate_hz, item->out_channels,
-            item->out_channels == 1 ? "" : "s", item->audio_s);
+    char output[MAX_SHOWN];
+    fprintf(out, "%s: %d Hz, %d channel%s, %.2f s", wt_show_text(item->output, output, sizeof output), item->rate_hz,
+            item->out_channels, item->out_channels == 1 ? "" : "s", item->audio_s);
     if (item->wall_s > 0) fprintf(out, ", %.0f times real time", item->audio_s / item->wall_s);
     if (loudness) {
         print_level(out, "; before", &item->before);
@@ -54,12 +58,15 @@ void process_report_text(const process_summary *s, FILE *out, bool quiet)
     bool loudness = !run->options->no_loudness, few = run->n_items <= 20;
     for (int k = 0; k < run->n_items; k++) {
         const process_item *item = &run->items[k];
+        char input[MAX_SHOWN], output[MAX_SHOWN];
+        wt_show_text(item->input, input, sizeof input);
         if (s->dry_run)
-            fprintf(out, "%s -> %s%s\n", item->input, item->output, item->skipped ? " (done before)" : "");
+            fprintf(out, "%s -> %s%s\n", input, wt_show_text(item->output, output, sizeof output),
+                    item->skipped ? " (done before)" : "");
         else if (item->finished && item->status)
             fprintf(out, "warptone process: %s\n", item->message);
         else if (item->finished && item->message[0])
-            fprintf(out, "warptone process: %s: %s\n", item->input, item->message);
+            fprintf(out, "warptone process: %s: %s\n", input, item->message);
         if (item->finished && !item->status && few && !quiet) print_item(item, out, loudness && item->rate_hz >= 4000);
     }
     if (quiet || s->dry_run || run->n_items < 2) return;

@@ -140,7 +140,7 @@ static wt__chat_value eval_compare(wt__chat_render *r, const wt__chat_node *node
 static wt__chat_value eval_list(wt__chat_render *r, const wt__chat_node *node)
 {
     wt__chat_value list = wt__chat_new_list(r);
-    list.size = node->kind == WT__N_TUPLE;
+    list.size = node->kind == WT__N_TUPLE ? WT__TUPLE : WT__PLAIN_LIST;
     for (size_t i = 0; i < node->list.n; i++) wt__chat_list_add(r, list.list, eval(r, node->list.at[i]));
     return list;
 }

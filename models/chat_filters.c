@@ -3,6 +3,7 @@
 #include "chat_internal.h"
 #include "utf8.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -156,10 +157,19 @@ static wt__chat_value unique(wt__chat_render *r, wt__chat_value v, const wt__cha
     return list;
 }
 
+// Its elements in a plain list of their own, by steps of 1 or -1.
+static wt__chat_value listed(wt__chat_render *r, wt__chat_value v, int step)
+{
+    wt__chat_value none = {.kind = WT__NONE};
+    v = wt__chat_elements(r, v);
+    v.size = WT__PLAIN_LIST;
+    return wt__chat_slice(r, v, none, none, wt__chat_int(step));
+}
+
 static wt__chat_value reverse(wt__chat_render *r, wt__chat_value v)
 {
     wt__chat_value none = {.kind = WT__NONE};
-    return wt__chat_slice(r, v.kind == WT__STRING ? v : wt__chat_elements(r, v), none, none, wt__chat_int(-1));
+    return v.kind == WT__STRING ? wt__chat_slice(r, v, none, none, wt__chat_int(-1)) : listed(r, v, -1);
 }
 
 static wt__chat_value extreme(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args, bool largest)
@@ -233,15 +243,26 @@ static wt__chat_value to_float(wt__chat_render *r, wt__chat_value v, const wt__c
     return f;
 }
 
+// Python's round(): to the nearest, of the number as it is stored, ties to even.
+static double nearest(double f, int64_t digits)
+{
+    enum { MOST_DIGITS = 30 }; // behind the point: a double that has more is below 1e-13
+    char text[DBL_MAX_10_EXP + MOST_DIGITS + 4];
+    if (digits > MOST_DIGITS || !isfinite(f)) return f;
+    if (digits < 0) return nearbyint(f / pow(10, (double)-digits)) * pow(10, (double)-digits);
+    snprintf(text, sizeof text, "%.*f", (int)digits, f); // printf and strtod agree about the point's sign
+    return strtod(text, NULL);
+}
+
 static wt__chat_value round_(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
 {
-    const wt__chat_value *digits = wt__chat_arg(args, 0, "precision"), *method = wt__chat_arg(args, 1, "method");
-    if (v.kind == WT__INT && !method && (!digits || digits->i >= 0)) return v;
-    double f = to_float(r, v, &(wt__chat_args){0}).f, scale = pow(10, digits ? (double)digits->i : 0);
-    f = method && wt__chat_is(*method, "ceil")    ? ceil(f * scale)
-        : method && wt__chat_is(*method, "floor") ? floor(f * scale)
-                                                  : nearbyint(f * scale);
-    return (wt__chat_value){WT__FLOAT, 0, {.f = f / scale}};
+    const wt__chat_value *given = wt__chat_arg(args, 0, "precision"), *method = wt__chat_arg(args, 1, "method");
+    const int64_t digits = given ? given->i : 0;
+    const bool up = method && wt__chat_is(*method, "ceil"), down = method && wt__chat_is(*method, "floor");
+    const double f = to_float(r, v, &(wt__chat_args){0}).f, scale = pow(10, (double)digits);
+    if (v.kind == WT__INT && !up && !down) return digits < 0 ? wt__chat_int((int64_t)nearest(f, digits)) : v;
+    const double rounded = up ? ceil(f * scale) / scale : down ? floor(f * scale) / scale : nearest(f, digits);
+    return (wt__chat_value){WT__FLOAT, 0, {.f = rounded}};
 }
 
 static wt__chat_value indent(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
@@ -295,7 +316,7 @@ static wt__chat_value items(wt__chat_render *r, wt__chat_value v)
 {
     if (v.kind == WT__UNDEFINED) return wt__chat_new_list(r);
     if (v.kind != WT__MAP) wt__chat_raise(r, "items of %s, want a dict", wt__chat_kind_name(v));
-    return wt__chat_method(r, v, "items", &(wt__chat_args){0});
+    return listed(r, wt__chat_method(r, v, "items", &(wt__chat_args){0}), 1);
 }
 
 static wt__chat_value dict_sort(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
@@ -331,9 +352,7 @@ wt__chat_value wt__chat_filter(wt__chat_render *r, const char *name, wt__chat_va
     if (!strcmp(name, "default") || !strcmp(name, "d")) return otherwise(r, v, args);
     if (!strcmp(name, "join")) return join(r, v, args);
     if (!strcmp(name, "first") || !strcmp(name, "last")) return first_or_last(r, v, name[0] == 'l');
-    if (!strcmp(name, "list"))
-        return wt__chat_slice(r, wt__chat_elements(r, v), (wt__chat_value){.kind = WT__NONE},
-                              (wt__chat_value){.kind = WT__NONE}, wt__chat_int(1));
+    if (!strcmp(name, "list")) return listed(r, v, 1);
     if (!strcmp(name, "map")) return map(r, v, args);
     if (!strcmp(name, "select") || !strcmp(name, "reject")) return select_(r, v, args, false, name[0] == 's');
     if (!strcmp(name, "selectattr") || !strcmp(name, "rejectattr")) return select_(r, v, args, true, name[0] == 's');
@@ -369,9 +388,10 @@ static bool is_cased(wt__chat_render *r, wt__chat_value v, char how)
            !wt__chat_equal(r, v, wt__chat_map_case(r, v, how == 'l' ? 'u' : 'l'));
 }
 
-static bool divides(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
+// Does a division of v by that leave so much?
+static bool leaves(wt__chat_render *r, wt__chat_value v, wt__chat_value by, int rest)
 {
-    return wt__chat_equal(r, wt__chat_binary(r, "%", v, want(r, args, 0, "num")), wt__chat_int(0));
+    return wt__chat_equal(r, wt__chat_binary(r, "%", v, by), wt__chat_int(rest));
 }
 
 bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const wt__chat_args *args)
@@ -393,7 +413,8 @@ bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const
     if (!strcmp(name, "string")) return v.kind == WT__STRING;
     if (!strcmp(name, "mapping")) return v.kind == WT__MAP && !v.size;
     if (!strcmp(name, "sequence"))
-        return v.kind == WT__LIST || v.kind == WT__STRING || v.kind == WT__MAP || v.kind == WT__UNDEFINED;
+        return (v.kind == WT__LIST && !wt__chat_is_view(v)) || v.kind == WT__STRING || v.kind == WT__MAP ||
+               v.kind == WT__UNDEFINED;
     if (!strcmp(name, "iterable"))
         return v.kind == WT__LIST || v.kind == WT__STRING || (v.kind == WT__MAP && !v.size) || v.kind == WT__UNDEFINED;
     if (!strcmp(name, "number")) return v.kind == WT__INT || v.kind == WT__FLOAT || v.kind == WT__BOOL;
@@ -403,9 +424,8 @@ bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const
     if (!strcmp(name, "true") || !strcmp(name, "false")) return v.kind == WT__BOOL && v.i == (name[0] == 't');
     if (!strcmp(name, "callable")) return v.kind == WT__CALLABLE;
     if (!strcmp(name, "in")) return wt__chat_contains(r, want(r, args, 0, "seq"), v);
-    if (!strcmp(name, "odd")) return !divides(r, v, &(wt__chat_args){&(wt__chat_value){WT__INT, 0, {2}}, NULL, 1, 1});
-    if (!strcmp(name, "even")) return divides(r, v, &(wt__chat_args){&(wt__chat_value){WT__INT, 0, {2}}, NULL, 1, 1});
-    if (!strcmp(name, "divisibleby")) return divides(r, v, args);
+    if (!strcmp(name, "odd") || !strcmp(name, "even")) return leaves(r, v, wt__chat_int(2), name[0] == 'o');
+    if (!strcmp(name, "divisibleby")) return leaves(r, v, want(r, args, 0, "num"), 0);
     if (!strcmp(name, "lower") || !strcmp(name, "upper")) return is_cased(r, v, name[0]);
     if (!strcmp(name, "sameas")) {
         wt__chat_value other = want(r, args, 0, "other");

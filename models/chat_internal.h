@@ -44,9 +44,12 @@ typedef enum wt__chat_kind {
     WT__CALLABLE,
 } wt__chat_kind;
 
+/// What Python has beside the plain list: they are written, compared and added as such.
+enum { WT__PLAIN_LIST, WT__TUPLE, WT__ITEMS, WT__KEYS, WT__VALUES };
+
 typedef struct wt__chat_value {
     wt__chat_kind kind;
-    uint32_t size; // bytes of a string; of a list: 1 = tuple; of a map: 1 = namespace
+    uint32_t size; // bytes of a string; of a list which it is; of a map: 1 = namespace
     union {
         int64_t i; // also bool
         double f;
@@ -195,6 +198,7 @@ wt__chat_value wt__chat_key(const char *name); // borrowed string
 
 bool wt__chat_is(wt__chat_value v, const char *text); // is it this string?
 bool wt__chat_is_number(wt__chat_value v);            // a bool is one, as in Python
+bool wt__chat_is_view(wt__chat_value v);              // of a dict: no places, only an order
 const char *wt__chat_kind_name(wt__chat_value v);
 bool wt__chat_truth(wt__chat_render *r, wt__chat_value v);
 bool wt__chat_equal(wt__chat_render *r, wt__chat_value a, wt__chat_value b);
@@ -227,6 +231,8 @@ wt__chat_value wt__chat_method(wt__chat_render *r, wt__chat_value self, const ch
 wt__chat_value wt__chat_function(wt__chat_render *r, const char *name, const wt__chat_args *args);
 bool wt__chat_is_function(const char *name);
 wt__chat_value wt__chat_binary(wt__chat_render *r, const char *op, wt__chat_value a, wt__chat_value b);
+/// str.format, of fields that have neither a conversion nor a format.
+wt__chat_value wt__chat_format(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args);
 /// str.strip and its kin: which ends, and of which characters (NULL = white space).
 wt__chat_value wt__chat_strip(wt__chat_render *r, wt__chat_value v, const wt__chat_value *chars, bool left, bool right);
 wt__chat_value wt__chat_replace_text(wt__chat_render *r, wt__chat_value v, wt__chat_value old, wt__chat_value fresh,

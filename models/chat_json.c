@@ -102,6 +102,7 @@ void wt__chat_write_json(wt__chat_render *r, wt__chat_builder *b, wt__chat_value
         write_json_map(r, b, v.map, style, level);
         break;
     case WT__LIST:
+        if (wt__chat_is_view(v)) wt__chat_raise(r, "tojson of %s", wt__chat_kind_name(v));
         wt__chat_append_text(r, b, "[");
         for (size_t i = 0; i < v.list->n; i++) {
             if (i) write_separator(r, b, style->item_separator, style->indent < 0 ? ", " : ",");

@@ -64,6 +64,12 @@ static uint32_t character(wt__chat_render *r, wt__chat_value v, int64_t k)
     return i;
 }
 
+// Does it have places in an order: a text, a list, a tuple?
+static bool is_sequence(wt__chat_value v)
+{
+    return v.kind == WT__STRING || (v.kind == WT__LIST && !wt__chat_is_view(v));
+}
+
 wt__chat_value wt__chat_item(wt__chat_render *r, wt__chat_value v, wt__chat_value key)
 {
     if (v.kind == WT__MAP && key.kind != WT__STRING) {
@@ -72,8 +78,7 @@ wt__chat_value wt__chat_item(wt__chat_render *r, wt__chat_value v, wt__chat_valu
     }
     if (key.kind == WT__STRING) return wt__chat_attribute(r, v, wt__chat_string(r, key.s, key.size).s, true);
     if (v.kind == WT__UNDEFINED) wt__chat_raise(r, "'%.64s' is undefined, and indexed", v.s ? v.s : "");
-    if ((v.kind != WT__LIST && v.kind != WT__STRING) || (key.kind != WT__INT && key.kind != WT__BOOL))
-        return wt__chat_undefined("an item");
+    if (!is_sequence(v) || (key.kind != WT__INT && key.kind != WT__BOOL)) return wt__chat_undefined("an item");
     int64_t n = (int64_t)wt__chat_length(r, v), i = key.i < 0 ? key.i + n : key.i;
     if (i < 0 || i >= n) return wt__chat_undefined("an item outside of its list");
     if (v.kind == WT__LIST) return v.list->at[i];
@@ -95,7 +100,7 @@ wt__chat_value wt__chat_slice(wt__chat_render *r, wt__chat_value v, wt__chat_val
                               wt__chat_value step)
 {
     if (v.kind == WT__UNDEFINED) wt__chat_raise(r, "'%.64s' is undefined, and sliced", v.s ? v.s : "");
-    if (v.kind != WT__LIST && v.kind != WT__STRING) wt__chat_raise(r, "a slice of %s", wt__chat_kind_name(v));
+    if (!is_sequence(v)) wt__chat_raise(r, "a slice of %s", wt__chat_kind_name(v));
     int64_t by = step.kind == WT__INT ? step.i : 1;
     if (by == 0 || by == INT64_MIN) wt__chat_raise(r, "a slice with step 0");
     wt__chat_value all = wt__chat_elements(r, v), list = wt__chat_new_list(r);
@@ -122,6 +127,7 @@ static wt__chat_value repeat(wt__chat_render *r, wt__chat_value v, int64_t times
 {
     wt__chat_builder text = {0};
     wt__chat_value list = wt__chat_new_list(r);
+    list.size = v.kind == WT__LIST ? v.size : WT__PLAIN_LIST;
     for (int64_t i = 0; i < times; i++) {
         wt__chat_step(r, 1 + (v.kind == WT__LIST ? v.list->n : 0));
         if (v.kind == WT__STRING) wt__chat_append(r, &text, v.s, v.size);
@@ -207,9 +213,10 @@ static wt__chat_value floats(wt__chat_render *r, const char *op, double a, doubl
 wt__chat_value wt__chat_binary(wt__chat_render *r, const char *op, wt__chat_value a, wt__chat_value b)
 {
     if (op[0] == '~') return join(r, wt__chat_to_string(r, a), wt__chat_to_string(r, b));
-    if (op[0] == '+' && a.kind == b.kind && (a.kind == WT__STRING || a.kind == WT__LIST)) return join(r, a, b);
-    if (!strcmp(op, "*") && (a.kind == WT__STRING || a.kind == WT__LIST) && (b.kind == WT__INT || b.kind == WT__BOOL))
-        return repeat(r, a, b.i);
+    if (op[0] == '+' && a.kind == b.kind && is_sequence(a) && (a.kind == WT__STRING || a.size == b.size))
+        return join(r, a, b);
+    if (!strcmp(op, "*") && is_sequence(a) && (b.kind == WT__INT || b.kind == WT__BOOL)) return repeat(r, a, b.i);
+    if (!strcmp(op, "*") && is_sequence(b) && (a.kind == WT__INT || a.kind == WT__BOOL)) return repeat(r, b, a.i);
     if (!wt__chat_is_number(a) || !wt__chat_is_number(b)) {
         const wt__chat_value *lost = a.kind == WT__UNDEFINED ? &a : b.kind == WT__UNDEFINED ? &b : NULL;
         if (lost) wt__chat_raise(r, "'%.64s' is undefined, at %s", lost->s ? lost->s : "", op);
@@ -441,6 +448,7 @@ static wt__chat_value string_method(wt__chat_render *r, wt__chat_value v, const 
     if (!strcmp(name, "lower")) return wt__chat_map_case(r, v, 'l');
     if (!strcmp(name, "title")) return wt__chat_map_case(r, v, 't');
     if (!strcmp(name, "capitalize")) return wt__chat_map_case(r, v, 'c');
+    if (!strcmp(name, "format")) return wt__chat_format(r, v, args);
     if (!strcmp(name, "isdigit")) return wt__chat_bool(all_digits(v));
     if (!strcmp(name, "replace"))
         return wt__chat_replace_text(r, v, want_text(r, args, 0, "old"), want_text(r, args, 1, "new"),
@@ -492,10 +500,11 @@ static wt__chat_value map_method(wt__chat_render *r, wt__chat_value v, const cha
         return there ? *there : otherwise ? *otherwise : (wt__chat_value){.kind = WT__NONE};
     }
     wt__chat_value list = wt__chat_new_list(r);
+    list.size = name[0] == 'i' ? WT__ITEMS : name[0] == 'k' ? WT__KEYS : WT__VALUES;
     for (size_t i = 0; i < v.map->n; i++) {
         const wt__chat_entry *entry = &v.map->at[i];
         wt__chat_value pair = wt__chat_new_list(r);
-        pair.size = 1;
+        pair.size = WT__TUPLE;
         wt__chat_list_add(r, pair.list, entry->key);
         wt__chat_list_add(r, pair.list, entry->value);
         wt__chat_list_add(r, list.list, name[0] == 'i' ? pair : name[0] == 'k' ? entry->key : entry->value);
@@ -519,14 +528,14 @@ static wt__chat_value loop_method(wt__chat_render *r, wt__chat_value v, const ch
 bool wt__chat_has_method(wt__chat_value v, const char *name)
 {
     static const char *const strings[] = {
-        "strip", "lstrip", "rstrip",     "split",    "rsplit",       "splitlines",   "upper",
-        "lower", "title",  "capitalize", "isdigit",  "replace",      "find",         "rfind",
-        "count", "join",   "startswith", "endswith", "removeprefix", "removesuffix", NULL};
+        "strip",      "lstrip",     "rstrip",       "split",        "rsplit", "splitlines", "upper", "lower",
+        "title",      "capitalize", "isdigit",      "replace",      "find",   "rfind",      "count", "join",
+        "startswith", "endswith",   "removeprefix", "removesuffix", "format", NULL};
     static const char *const lists[] = {"append", "index", "count", NULL}, *const maps[] = {"get", "items", "keys",
                                                                                             "values", NULL};
     static const char *const loops[] = {"cycle", "changed", NULL}, *const none[] = {NULL};
     const char *const *names = v.kind == WT__STRING ? strings
-                               : v.kind == WT__LIST ? lists
+                               : v.kind == WT__LIST ? wt__chat_is_view(v) ? none : lists
                                : v.kind == WT__MAP  ? maps
                                : v.kind == WT__LOOP ? loops
                                                     : none;

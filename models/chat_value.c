@@ -88,11 +88,13 @@ bool wt__chat_is(wt__chat_value v, const char *text)
     return v.kind == WT__STRING && v.size == strlen(text) && !memcmp(v.s, text, v.size);
 }
 
+bool wt__chat_is_view(wt__chat_value v) { return v.kind == WT__LIST && v.size > WT__TUPLE; }
+
 const char *wt__chat_kind_name(wt__chat_value v)
 {
     static const char *const names[] = {"undefined", "None",   "a bool", "an int", "a float",
                                         "a string",  "a list", "a dict", "a loop", "a function"};
-    return names[v.kind];
+    return v.kind != WT__LIST || !v.size ? names[v.kind] : v.size == WT__TUPLE ? "a tuple" : "a view of a dict";
 }
 
 size_t wt__chat_length(wt__chat_render *r, wt__chat_value v)

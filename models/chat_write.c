@@ -85,12 +85,13 @@ static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v
 
 static void write_list(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
 {
-    wt__chat_append_text(r, b, v.size ? "(" : "[");
+    static const char *const begins[] = {"[", "(", "dict_items([", "dict_keys([", "dict_values(["};
+    wt__chat_append_text(r, b, begins[v.size]);
     for (size_t i = 0; i < v.list->n; i++) {
         if (i) wt__chat_append_text(r, b, ", ");
         write_repr(r, b, v.list->at[i]);
     }
-    wt__chat_append_text(r, b, v.size ? v.list->n == 1 ? ",)" : ")" : "]");
+    wt__chat_append_text(r, b, wt__chat_is_view(v) ? "])" : !v.size ? "]" : v.list->n == 1 ? ",)" : ")");
 }
 
 void wt__chat_write(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
@@ -142,4 +143,53 @@ wt__chat_value wt__chat_to_string(wt__chat_render *r, wt__chat_value v)
     if (v.kind == WT__STRING) return v;
     wt__chat_write(r, &b, v);
     return wt__chat_built(&b);
+}
+
+// A field: {}, {0}, {name}, {name.part}, {0[key]}.
+static wt__chat_value format_field(wt__chat_render *r, const char *field, const wt__chat_args *args, size_t *next)
+{
+    const size_t n = strcspn(field, ".[");
+    const char *name = wt__chat_string(r, field, n).s;
+    const wt__chat_value *given = NULL;
+    if (strpbrk(field, "!:{")) wt__chat_raise(r, "format() of a field {%.64s}, want one without ! and :", field);
+    if (strspn(name, "0123456789") == n) {
+        const size_t at = n ? (size_t)strtoul(name, NULL, 10) : (*next)++;
+        if (at < args->n_positional) given = &args->at[at];
+    } else
+        given = wt__chat_arg(args, SIZE_MAX, name);
+    if (!given) wt__chat_raise(r, "format() has no argument for {%.64s}", field);
+    wt__chat_value v = *given;
+    for (const char *s = field + n; *s;) {
+        const bool item = *s++ == '[';
+        const size_t size = strcspn(s, item ? "]" : ".["), digits = strspn(s, "0123456789");
+        const char *key = wt__chat_string(r, s, size).s;
+        if (!size) wt__chat_raise(r, "format() of a field {%.64s}", field);
+        v = !item            ? wt__chat_attribute(r, v, key, false)
+            : digits == size ? wt__chat_item(r, v, wt__chat_int(atoll(key)))
+                             : wt__chat_item(r, v, wt__chat_key(key));
+        s += size + (item && s[size] == ']');
+    }
+    return v;
+}
+
+wt__chat_value wt__chat_format(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
+{
+    wt__chat_builder out = {0};
+    size_t next = 0;
+    const char *s = wt__chat_string(r, v.s, v.size).s;
+    wt__chat_step(r, v.size / 16);
+    for (size_t n; *s; s += n) {
+        if ((n = strcspn(s, "{}"))) {
+            wt__chat_append(r, &out, s, n);
+        } else if (s[0] == s[1]) {
+            wt__chat_append(r, &out, s, 1);
+            n = 2;
+        } else {
+            n = strcspn(s, "}");
+            if (*s != '{' || !s[n]) wt__chat_raise(r, "format() of a text with a single brace");
+            wt__chat_write(r, &out, format_field(r, wt__chat_string(r, s + 1, n - 1).s, args, &next));
+            n++;
+        }
+    }
+    return wt__chat_built(&out);
 }

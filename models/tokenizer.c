@@ -166,7 +166,7 @@ static wt_status open_folder(const char *folder, char path[PATH_MAX], bool *gguf
     if (*gguf) snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
     globfree(&found);
     if (*gguf) return WT_OK;
-    return wt_fail(WT_ERR_FILE, "%s holds no tokenizer.json, tokenizer.model, tokenizer.bin or one *.gguf", folder);
+    return wt_fail(WT_ERR_FORMAT, "%s holds no tokenizer.json, tokenizer.model, tokenizer.bin or one *.gguf", folder);
 }
 
 static wt_status open_parts(wt_tokenizer *t, const char *path, bool folder)

@@ -293,7 +293,7 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f cqt --filter-scale 0", "option --filter-scale is \"0\""},
         {"-f cqt --filter-norm 3", "--filter-norm is \"3\", want 1, 2, inf or none"},
         {"-f cqt --sparsity 1", "option --sparsity is \"1\""},
-        {"-f cqt --padding ramp", "cqt: pad 4, want 0..3"},
+        {"-f cqt --padding ramp", "cqt: padding 4 (ramp), want 0..3 (zero, reflect, symmetric or edge)"},
         {"-f vqt --gamma -1", "option --gamma is \"-1\""},
         {"-f vqt --intervals 1,0.5", "--intervals is \"1,0.5\", want up to 64 ascending ratios from 1 to below 2"},
         {"-f vqt --intervals 1,9/0", "--intervals is \"1,9/0\", want up to 64"},

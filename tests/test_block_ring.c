@@ -174,7 +174,7 @@ static void the_model_holds_and_fails_when_it_is_broken(void **state)
     assert_true(model_says("block_ring.pml", "BROKEN=2", false, "invalid end state (at"));
 }
 
-// What the first of several thread blocks tells the others (kernels/chain/resident.cuh).
+// What the first of several thread blocks tells the others (kernels/chain/resident_wait.cuh).
 static void the_relay_s_model_holds_and_fails_when_it_is_broken(void **state)
 {
     (void)state;

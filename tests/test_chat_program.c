@@ -108,6 +108,8 @@ static void generate_takes_caches_biases_and_logprobs(void **state)
     assert_int_equal(run("generate --cache f64", ""), 2);
     assert_int_equal(run("generate --bias 3", ""), 2);
     assert_int_equal(run("generate --bias 99999999=1", ""), 2);
+    assert_int_equal(run("generate --context 4 --ids 1,2,3,4", ""), 2);
+    assert_int_equal(run("generate --context 5", "Once upon a time there was a"), 3); // an input too long
     json_decref(kept), json_decref(full), json_decref(told), json_decref(other), json_decref(half);
 }
 
@@ -130,7 +132,7 @@ static void generate_answers_lines_together(void **state)
         json_decref(alone);
     }
     for (int k = 0; k < 100; k++) length += (size_t)snprintf(input + length, sizeof input - length, "dog ");
-    assert_int_equal(run("generate --lines 3 -n 20 --context 64", input), 0);
+    assert_int_equal(run("generate --lines 3 -n 20 --context 64", input), 1); // some of the work failed
     char *rest = NULL;
     for (char *text = strtok_r(out, "\n", &rest); text; text = strtok_r(NULL, "\n", &rest)) {
         json_t *answer = json_loads(text, 0, NULL);

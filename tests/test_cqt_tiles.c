@@ -152,8 +152,17 @@ static void tiles_elsewhere_are_refused(void **state)
 {
     (void)state;
     enum { N = 512 * 32 };
-    static const wt_cqt_tile wrong[] = {{.begin = -8192}, {.begin = 512}, {.first = 8}, {.first = -16}, {.first = 48},
-                                        {.count = -1}};
+    static const struct {
+        wt_cqt_tile tile;
+        const char *sentence;
+    } wrong[] = {
+        {{.begin = -8192}, "cqt: the tile begins at sample -8192, want 0 or a multiple of 8192 (16 hops)"},
+        {{.begin = 512}, "cqt: the tile begins at sample 512, want 0 or a multiple of 8192 (16 hops)"},
+        {{.first = 8}, "cqt: from frame 8 of the tile on, want a multiple of 16 below its 33 frames"},
+        {{.first = -16}, "cqt: from frame -16 of the tile on, want a multiple of 16 below its 33 frames"},
+        {{.first = 48}, "cqt: from frame 48 of the tile on, want a multiple of 16 below its 33 frames"},
+        {{.count = -1}, "cqt: -1 frames of the tile, want 1 or more, or 0 for all"},
+    };
     wt_device *cpu = cpu_device();
     wt_cqt *cqt;
     wt_stream *stream;
@@ -164,13 +173,10 @@ static void tiles_elsewhere_are_refused(void **state)
     assert_ok(wt_buffer_create(cpu, WT_MEMORY_DEVICE, N * sizeof(float), &in));
     assert_ok(wt_buffer_create(cpu, WT_MEMORY_DEVICE, 33 * 24 * sizeof(float), &out));
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-        assert_int_equal(wt_cqt_run_tile(cqt, x, N, &wrong[k], y), WT_ERR_BAD_ARG);
-        assert_int_equal(wt_cqt_enqueue_tile(cqt, stream, in, 0, N, &wrong[k], out, 0), WT_ERR_BAD_ARG);
+        assert_int_equal(wt_cqt_run_tile(cqt, x, N, &wrong[k].tile, y), WT_ERR_BAD_ARG);
+        assert_fails(wt_cqt_enqueue_tile(cqt, stream, in, 0, N, &wrong[k].tile, out, 0), WT_ERR_BAD_ARG,
+                     wrong[k].sentence);
     }
-    assert_fails(wt_cqt_enqueue_tile(cqt, stream, in, 0, N, &(wt_cqt_tile){.begin = 512, .first = 16}, out, 0),
-                 WT_ERR_BAD_ARG,
-                 "cqt: 0 frames from 16 on of a tile from 512 on, want frames that there are from a sixteenth on, a "
-                 "beginning at a sixteenth hop of 512");
     assert_ok(wt_cqt_enqueue_tile(cqt, stream, in, 0, N, &(wt_cqt_tile){.begin = 8192, .first = 32}, out, 0));
     assert_ok(wt_stream_synchronize(stream));
     wt_buffer_destroy(in), wt_buffer_destroy(out);

@@ -1,138 +1,10 @@
-#include "support/device_check.h"
+#include "support/dispatch_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
-#include "../engine/device_internal.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-#include <warptone/clock.h>
-#include <warptone/dispatch.h>
-
-enum { MAX_LOG = 4096 };
-
-// note: writes its tag to the log, behind the others. gate: says in the word before
-// that it runs, and waits until the host opens a word, at most 5 s. On both backends the log and the gate lie in mapped
-// memory.
-static const char work_text[] =
-    "extern \"C\" __global__ void note(int *log, int tag) { log[atomicAdd(log, 1) + 1] = tag; }\n"
-    "extern \"C\" __global__ void gate(volatile int *word)\n"
-    "{\n"
-    "    word[-1] = 1;\n"
-    "    long long begin = clock64();\n"
-    "    while (!*word && clock64() - begin < 10000000000ll) ;\n"
-    "}\n";
-
-typedef struct note_args {
-    atomic_int *log;
-    int tag;
-} note_args;
-
-static void note_item(const void *args, int item)
-{
-    (void)item;
-    const note_args *a = args;
-    atomic_store(&a->log[atomic_fetch_add(a->log, 1) + 1], a->tag);
-}
-
-static void gate_item(const void *args, int item)
-{
-    (void)item;
-    atomic_int *word = *(atomic_int *const *)args;
-    int64_t begin_ns = wt_clock_now_ns(NULL);
-    atomic_store(word - 1, 1);
-    while (!atomic_load(word) && wt_clock_now_ns(NULL) - begin_ns < 5000000000)
-        nanosleep(&(struct timespec){0, 50000}, NULL);
-}
-
-typedef struct rig {
-    wt_device *device;
-    wt_module *module; ///< NULL on the CPU
-    wt_kernel *note, *gate;
-    wt_stream *streams[2];
-    wt_buffer *memory; ///< the gate's word in its last place, else the log
-    wt_dispatch *dispatch;
-    int lanes[2];
-} rig;
-
-static rig rig_on(wt_device *device, const wt_dispatch_config *config, const wt_dispatch_stream_config *lane)
-{
-    rig r = {.device = device};
-    if (wt_device_get_info(device)->backend == WT_BACKEND_CUDA) {
-        assert_ok(wt_module_create(device, &(wt_module_config){.name = "work.cu", .source = work_text}, &r.module));
-        assert_ok(wt_module_get_kernel(r.module, "note", &r.note));
-        assert_ok(wt_module_get_kernel(r.module, "gate", &r.gate));
-    }
-    assert_ok(wt_buffer_create(device, WT_MEMORY_MAPPED, (MAX_LOG + 2) * sizeof(int), &r.memory));
-    assert_ok(wt_dispatch_create(device, config, &r.dispatch));
-    for (int k = 0; k < 2; k++) {
-        assert_ok(wt_stream_create(device, NULL, &r.streams[k]));
-        assert_ok(wt_dispatch_add_stream(r.dispatch, r.streams[k], lane, &r.lanes[k]));
-    }
-    return r;
-}
-
-static void rig_free(rig *r)
-{
-    wt_dispatch_destroy(r->dispatch);
-    for (int k = 0; k < 2; k++) wt_stream_destroy(r->streams[k]);
-    wt_buffer_destroy(r->memory);
-    wt_module_destroy(r->module);
-}
-
-static atomic_int *log_of(const rig *r) { return wt_buffer_host(r->memory); }
-
-static void open_gate(const rig *r) { atomic_store(&log_of(r)[MAX_LOG + 1], 1); }
-
-/// Submit a note with what `like` has besides the work.
-static wt_status submit_note(const rig *r, int tag, wt_dispatch_request like, wt_dispatch_ticket *ticket)
-{
-    uintptr_t address = wt_buffer_address(r->memory);
-    const wt_arg args[] = {WT_ARG(address), WT_ARG(tag)};
-    note_args a = {log_of(r), tag};
-    const wt_arg whole = WT_ARG(a);
-    like.task = like.task ? like.task : "test";
-    if (r->note) {
-        like.kernel = r->note;
-        like.args = args;
-        like.n_args = 2;
-    } else {
-        like.name = "note";
-        like.function = note_item;
-        like.n_items = 1;
-        like.args = &whole;
-        like.n_args = 1;
-    }
-    return wt_dispatch_submit(r->dispatch, &like, ticket);
-}
-
-static wt_status submit_gate(const rig *r, wt_dispatch_request like, wt_dispatch_ticket *ticket)
-{
-    uintptr_t address = wt_buffer_address(r->memory) + (MAX_LOG + 1) * sizeof(int);
-    like.task = "test";
-    like.kernel = r->gate;
-    like.function = r->gate ? NULL : gate_item;
-    like.name = "gate";
-    like.n_items = 1;
-    like.args = &WT_ARG(address);
-    like.n_args = 1;
-    return wt_dispatch_submit(r->dispatch, &like, ticket);
-}
-
-static wt_dispatch_info info_of_ticket(const rig *r, wt_dispatch_ticket ticket)
-{
-    wt_dispatch_info info;
-    assert_ok(wt_dispatch_query(r->dispatch, ticket, &info));
-    return info;
-}
-
-static void assert_log(const rig *r, const int *tags, int n)
-{
-    assert_int_equal(atomic_load(log_of(r)), n);
-    for (int k = 0; k < n; k++) assert_int_equal(atomic_load(&log_of(r)[k + 1]), tags[k]);
-}
 
 static void a_launch_lives_from_queued_to_completed(void **state)
 {
@@ -147,7 +19,7 @@ static void a_launch_lives_from_queued_to_completed(void **state)
     assert_string_equal(queued.name, "note");
     assert_string_equal(queued.task, "song");
     assert_int_equal(wt_dispatch_wait(r.dispatch, note, 2000), WT_ERR_TIMEOUT);
-    while (!atomic_load(&log_of(&r)[MAX_LOG])) sched_yield(); // it runs
+    await_gate(&r);
     nanosleep(&(struct timespec){0, 5000000}, NULL);
     open_gate(&r);
     assert_ok(wt_dispatch_wait(r.dispatch, note, -1));
@@ -438,184 +310,56 @@ static void a_graph_is_dispatched_like_a_kernel(void **state)
     rig_free(&r);
 }
 
-// ---- threads
+// ---- the CPU alone
 
-typedef struct crowd {
-    const rig *r;
-    int tag;
-} crowd;
+enum { BIG_BYTES = 4096, N_BIG = 40 }; // more than twice what a stream holds
 
-static void *submit_many(void *user)
+static void add_one_item(const void *args, int item)
 {
-    const crowd *c = user;
-    for (int k = 0; k < 100; k++) {
-        wt_dispatch_ticket ticket;
-        wt_dispatch_info info;
-        wt_dispatch_request like = {.lane = c->r->lanes[k % 2], .timed = k % 3 == 0, .priority = k % 4};
-        if (submit_note(c->r, c->tag, like, &ticket)) return user;
-        if (k % 10 == 0 && wt_dispatch_wait(c->r->dispatch, ticket, -1)) return user;
-        if (k % 10 == 5 && wt_dispatch_query(c->r->dispatch, ticket, &info)) return user;
-    }
-    return NULL;
+    (void)item;
+    atomic_fetch_add(*(atomic_int *const *)args, 1);
 }
 
-static void share(wt_device *device)
+/// A launch, or a graph of them, with more arguments than a full stream takes.
+static wt_status submit_big(const rig *r, wt_graph *graph, wt_dispatch_ticket *ticket)
 {
-    rig r = rig_on(device, &(wt_dispatch_config){.max_queued = 1000, .history = 4096},
-                   &(wt_dispatch_stream_config){.max_in_flight = 8});
-    pthread_t threads[8];
-    crowd crowds[8];
-    for (int k = 0; k < 8; k++) {
-        crowds[k] = (crowd){&r, k};
-        assert_int_equal(pthread_create(&threads[k], NULL, submit_many, &crowds[k]), 0);
-    }
-    for (int k = 0; k < 8; k++) {
-        void *failed;
-        pthread_join(threads[k], &failed);
-        assert_null(failed);
-    }
-    assert_ok(wt_dispatch_drain(r.dispatch));
-    int counts[8] = {0};
-    assert_int_equal(atomic_load(log_of(&r)), 800);
-    for (int k = 0; k < 800; k++) counts[atomic_load(&log_of(&r)[k + 1])]++;
-    for (int k = 0; k < 8; k++) assert_int_equal(counts[k], 100);
-    rig_free(&r);
+    unsigned char bytes[BIG_BYTES] = {0};
+    memcpy(bytes, &(atomic_int *){log_of(r)}, sizeof(atomic_int *));
+    const wt_arg big = {bytes, sizeof bytes};
+    const wt_dispatch_request one = {.function = add_one_item, .n_items = 1, .args = &big, .n_args = 1, .timed = true},
+                              all = {.graph = graph, .timed = true};
+    return wt_dispatch_submit(r->dispatch, graph ? &all : &one, ticket);
 }
 
-// Waiters hold markers, so the launch that fills a lane may find none: 3 of 100 such crowds stood still for ever.
-static void eight_threads_share_a_dispatch(void **state)
+static wt_graph *big_graph(const rig *r)
 {
-    for (int k = 0; k < 100; k++) share(device_of(state));
+    unsigned char bytes[BIG_BYTES] = {0};
+    memcpy(bytes, &(atomic_int *){log_of(r)}, sizeof(atomic_int *));
+    wt_graph *graph = NULL;
+    assert_ok(wt_graph_begin(r->streams[1], &graph));
+    for (int k = 0; k < N_BIG; k++) assert_ok(wt_stream_run(r->streams[1], add_one_item, bytes, sizeof bytes, 1));
+    assert_ok(wt_graph_end(graph));
+    return graph;
 }
 
-// A device that records only four of five events, whoever asks.
-static struct {
-    const wt__device_ops *real;
-    atomic_int n_records;
-} poor;
-
-static wt_status poor_record(wt_event *event, wt_stream *stream)
+// A call that waited in a full stream had the dispatch's mutex, and nobody could ask, or launch elsewhere.
+static void a_full_stream_holds_nobody(void **state)
 {
-    if (atomic_fetch_add(&poor.n_records, 1) % 5 == 4) return wt_fail(WT_ERR_NO_MEMORY, "no event");
-    return poor.real->record(event, stream);
-}
-
-/// As submit_many, whatever is refused or fails.
-static void *submit_what_goes(void *user)
-{
-    const crowd *c = user;
-    for (int k = 0; k < 100; k++) {
-        wt_dispatch_ticket ticket;
-        const wt_dispatch_request like = {.lane = c->r->lanes[k % 2], .timed = k % 3 == 0, .priority = k % 4};
-        if (!submit_note(c->r, c->tag, like, &ticket) && k % 10 == 0)
-            (void)!wt_dispatch_wait(c->r->dispatch, ticket, -1);
-    }
-    return NULL;
-}
-
-static void share_poor(wt_device *device)
-{
-    rig r = rig_on(device, &(wt_dispatch_config){.max_queued = 1000, .history = 4096},
-                   &(wt_dispatch_stream_config){.max_in_flight = 8});
-    const wt__device_ops *real = poor.real = device->ops;
-    wt__device_ops ops = *real;
-    ops.record = poor_record;
-    device->ops = &ops;
-    pthread_t threads[8];
-    const crowd all = {&r, 0};
-    for (int k = 0; k < 8; k++) assert_int_equal(pthread_create(&threads[k], NULL, submit_what_goes, (void *)&all), 0);
-    for (int k = 0; k < 8; k++) pthread_join(threads[k], NULL);
-    assert_ok(wt_dispatch_drain(r.dispatch));
-    device->ops = real;
-    wt_dispatch_stats stats;
-    wt_dispatch_get_stats(r.dispatch, &stats);
-    assert_int_equal(stats.n_completed + stats.n_failed + stats.n_refused, 800);
-    assert_int_equal(atomic_load(log_of(&r)), stats.n_completed);
-    assert_true(stats.n_failed + stats.n_refused > 0);
-    rig_free(&r);
-}
-
-// No end is told but by an event: those that the driver does not record are made good for by later ones.
-static void a_crowd_gets_through_where_events_fail(void **state)
-{
-    for (int k = 0; k < 10; k++) share_poor(device_of(state));
-}
-
-// A device whose events are looked at: whether one goes, or is recorded again, while a thread waits for it.
-static struct {
-    const wt__device_ops *real;
-    const wt_event *awaited;
-    pthread_t waiter;
-    atomic_int n_inside, n_touched; ///< inside: 0 = not yet, 1 = now, 2 = no more
-} watch;
-
-static void touch(const wt_event *event)
-{
-    if (atomic_load(&watch.n_inside) == 1 && event == watch.awaited) atomic_fetch_add(&watch.n_touched, 1);
-}
-
-static wt_status watched_synchronize(wt_event *event)
-{
-    if (atomic_load(&watch.n_inside) || !pthread_equal(pthread_self(), watch.waiter))
-        return watch.real->event_synchronize(event);
-    watch.awaited = event;
-    atomic_store(&watch.n_inside, 1);
-    for (int k = 0; k < 100 && !atomic_load(&watch.n_touched); k++) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    atomic_store(&watch.n_inside, 2);
-    return atomic_load(&watch.n_touched) ? WT_OK : watch.real->event_synchronize(event);
-}
-
-static wt_status watched_record(wt_event *event, wt_stream *stream)
-{
-    touch(event);
-    return watch.real->record(event, stream);
-}
-
-static void watched_destroy(wt_event *event)
-{
-    touch(event);
-    watch.real->event_destroy(event);
-}
-
-typedef struct listener {
-    const rig *r;
-    wt_dispatch_ticket ticket;
-} listener;
-
-static void *wait_for_ticket(void *user)
-{
-    const listener *l = user;
-    watch.waiter = pthread_self();
-    return wt_dispatch_wait(l->r->dispatch, l->ticket, -1) ? user : NULL;
-}
-
-static void what_a_thread_waits_for_is_neither_recorded_again_nor_destroyed(void **state)
-{
-    for (int removes = 0; removes < 2; removes++) {
-        rig r = rig_on(device_of(state), NULL, &(wt_dispatch_stream_config){.max_in_flight = 1});
-        const wt__device_ops *real = r.device->ops;
-        wt__device_ops ops = *real;
-        ops.event_synchronize = watched_synchronize;
-        ops.record = watched_record;
-        ops.event_destroy = watched_destroy;
-        memset(&watch, 0, sizeof watch);
-        watch.real = real;
-        r.device->ops = &ops;
-        listener l = {.r = &r};
-        pthread_t thread;
-        void *failed;
-        assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, &l.ticket));
-        assert_int_equal(pthread_create(&thread, NULL, wait_for_ticket, &l), 0);
-        while (!atomic_load(&watch.n_inside)) sched_yield();
+    for (int of_graph = 0; of_graph < 2; of_graph++) {
+        rig r = rig_on(device_of(state), NULL, NULL);
+        wt_graph *graph = of_graph ? big_graph(&r) : NULL;
+        wt_dispatch_ticket gate, other, big[N_BIG];
+        assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, &gate));
+        for (int k = 0; k < N_BIG; k++) assert_ok(submit_big(&r, graph, &big[k]));
+        assert_ok(submit_note(&r, 0, (wt_dispatch_request){.lane = r.lanes[1]}, &other));
+        assert_ok(wt_dispatch_wait(r.dispatch, other, -1));
+        assert_int_equal(wt_dispatch_wait(r.dispatch, big[0], 1000), WT_ERR_TIMEOUT);
+        assert_int_equal(info_of_ticket(&r, gate).state, WT_DISPATCH_LAUNCHED); // else it gave up, after 5 s
         open_gate(&r);
-        assert_ok(wt_stream_synchronize(r.streams[0]));
-        if (removes) assert_ok(wt_dispatch_remove_stream(r.dispatch, r.lanes[0]));
-        else assert_ok(submit_note(&r, 2, (wt_dispatch_request){.lane = r.lanes[0]}, NULL));
-        pthread_join(thread, &failed);
-        assert_null(failed);
         assert_ok(wt_dispatch_drain(r.dispatch));
-        r.device->ops = real;
-        assert_int_equal(watch.n_touched, 0);
+        assert_int_equal(atomic_load(log_of(&r)), 1 + N_BIG * (of_graph ? N_BIG : 1));
+        for (int k = 0; k < N_BIG; k++) assert_true(info_of_ticket(&r, big[k]).device_us > 0);
+        wt_graph_destroy(graph);
         rig_free(&r);
     }
 }
@@ -688,20 +432,18 @@ static void ten_thousand_of_them_leave_nothing(void **state)
         cmocka_unit_test(higher_priority_leaves_the_queue_first),                                                      \
         cmocka_unit_test(priority_counts_between_streams_too),                                                         \
         cmocka_unit_test(nothing_is_dispatched_into_a_recording),                                                      \
-                                                                                                                       \
         cmocka_unit_test(what_is_queued_can_be_cancelled_and_takes_others_along),                                      \
         cmocka_unit_test(a_cancelled_launch_takes_others_along_however_late_they_look),                                \
         cmocka_unit_test(a_launch_waits_for_launches_of_another_stream), cmocka_unit_test(an_event_holds_a_launch),    \
         cmocka_unit_test(the_watchdog_reports_what_runs_long_once),                                                    \
         cmocka_unit_test(without_a_thread_calls_move_the_queue), cmocka_unit_test(misuse_is_told),                     \
         cmocka_unit_test(destroying_with_work_in_flight_waits_and_cancels),                                            \
-        cmocka_unit_test(a_graph_is_dispatched_like_a_kernel), cmocka_unit_test(eight_threads_share_a_dispatch),       \
-        cmocka_unit_test(a_crowd_gets_through_where_events_fail),                                                      \
-        cmocka_unit_test(what_a_thread_waits_for_is_neither_recorded_again_nor_destroyed)
+        cmocka_unit_test(a_graph_is_dispatched_like_a_kernel)
 
 int main(void)
 {
-    const struct CMUnitTest cpu[] = {BOTH_BACKENDS, cmocka_unit_test(every_failing_allocation_is_told),
+    const struct CMUnitTest cpu[] = {BOTH_BACKENDS, cmocka_unit_test(a_full_stream_holds_nobody),
+                                     cmocka_unit_test(every_failing_allocation_is_told),
                                      cmocka_unit_test(ten_thousand_of_them_leave_nothing)};
     const struct CMUnitTest cuda[] = {BOTH_BACKENDS, cmocka_unit_test(a_kernel_too_large_is_refused_with_its_name)};
     return cmocka_run_group_tests_name("dispatch: CPU", cpu, open_cpu, close_device) +

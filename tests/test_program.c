@@ -69,6 +69,28 @@ static void each_help_lists_its_options_once(void **state)
     }
 }
 
+// A file's name may hold anything: shown, it moves no cursor and begins no line.
+static void names_are_shown_without_control_characters(void **state)
+{
+    (void)state;
+    need_program();
+    static const char *const calls[] = {"analyze -f mel", "process -p telephone"};
+    char file[sizeof folder + 16], arguments[256];
+    snprintf(file, sizeof file, "%s/a\x1b[1m\nb.wav", folder);
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+        snprintf(arguments, sizeof arguments, "%s '%s' %s/o.npy", calls[k], file, folder);
+        assert_int_not_equal(run("", arguments, true), 0);
+        assert_non_null(strstr(out, "/a\\x1b[1m\\nb.wav: "));
+        if (strchr(out, '\x1b') || strchr(out, '\n') != out + strlen(out) - 1) fail_msg("%s: %s", calls[k], out);
+    }
+    assert_int_equal(run("", "'a\x1b'", true), 2);
+    assert_null(strchr(out, '\x1b'));
+    assert_int_equal(remove(file), 0);
+}
+
 static void mistakes_on_the_command_line_give_2(void **state)
 {
     (void)state;
@@ -265,7 +287,7 @@ static void models_are_inspected(void **state)
     assert_non_null(strstr(out, "safetensors, 5 tensors, 28 elements, 70 bytes"));
     assert_non_null(strstr(out, "safetensors carry no config, want config.json beside"));
     assert_non_null(strstr(out, "\n  scalar  F32      [] "));
-    assert_int_equal(run("", "models inspect /absent", true), 3);
+    assert_int_equal(run("", "models inspect /absent", true), 1);
     assert_non_null(strstr(out, "warptone models: /absent: No such file or directory"));
     assert_int_equal(run("", "models inspect", true), 2);
 }
@@ -315,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_and_version_go_to_stdout),
         cmocka_unit_test(each_help_lists_its_options_once),
+        cmocka_unit_test(names_are_shown_without_control_characters),
         cmocka_unit_test(mistakes_on_the_command_line_give_2),
         cmocka_unit_test(info_is_one_json_object),
         cmocka_unit_test(info_lists_audio_devices_and_midi_ports),

@@ -474,6 +474,9 @@ static void names_what_is_wrong(void **state)
     }
     wt_tokenizer *t = NULL;
     assert_int_equal(wt_tokenizer_open("/no/such/file", &t), WT_ERR_FILE);
+    assert_int_equal(wt_tokenizer_open("tests", &t), WT_ERR_FORMAT); // as a folder without weights
+    assert_string_equal(wt_last_error(),
+                        "tests holds no tokenizer.json, tokenizer.model, tokenizer.bin or one *.gguf");
 }
 
 static void refuses_deep_nesting(void **state)

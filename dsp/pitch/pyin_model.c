@@ -85,30 +85,37 @@ static wt_status lay_bins(const wt_pyin_config *c, const wt_yin_args *a, wt_pyin
 
 // ---- tables
 
-static double triangle(int d, int width) // scipy.signal.windows.triang
+// scipy.signal.windows.triang: whole numbers over one, so that sums are exact and no order of adding breaks a tie. librosa
+// adds rounded quotients, and its rows differ among themselves in the last bit.
+static int height(int d, int width)
 {
     const int mirrored = d < width - 1 - d ? d : width - 1 - d;
-    return width % 2 ? 2.0 * (mirrored + 1) / (width + 1) : (2.0 * mirrored + 1) / width;
+    return width % 2 ? mirrored + 1 : 2 * mirrored + 1;
 }
 
-static double row_sum(const wt_pyin_model *m, int from)
+static double share_of(int64_t heights, int width)
 {
-    double sum = 0;
+    return width % 2 ? 2.0 * (double)heights / (width + 1) : (double)heights / width;
+}
+
+static int64_t row_sum(const wt_pyin_model *m, int from)
+{
+    int64_t sum = 0;
     for (int d = 0; d < m->width; d++)
-        if (from + m->first + d >= 0 && from + m->first + d < m->n_bins) sum += triangle(d, m->width);
+        if (from + m->first + d >= 0 && from + m->first + d < m->n_bins) sum += height(d, m->width);
     return sum;
 }
 
 static void fill_transitions(const wt_pyin_model *m, double switch_prob, double *stay, double *leave, double *norm)
 {
-    double whole = 0;
-    for (int d = 0; d < m->width; d++) whole += triangle(d, m->width);
+    int64_t whole = 0;
+    for (int d = 0; d < m->width; d++) whole += height(d, m->width);
     for (int d = 0; d < m->width; d++) {
-        const double p = triangle(d, m->width) / whole;
+        const double p = share_of(height(d, m->width), m->width) / share_of(whole, m->width);
         stay[d] = log((1 - switch_prob) * p + DBL_MIN);
         leave[d] = log((1 - (1 - switch_prob)) * p + DBL_MIN);
     }
-    for (int i = 0; i < m->n_bins; i++) norm[i] = log(whole / row_sum(m, i));
+    for (int i = 0; i < m->n_bins; i++) norm[i] = log((double)whole / (double)row_sum(m, i));
 }
 
 static void fill_thresholds(const wt_pyin_config *c, double *thresholds, double *beta, double *beta_sum)

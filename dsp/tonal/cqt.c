@@ -421,6 +421,20 @@ WT_RT static bool resolve_tile(const wt_cqt *q, int64_t n, const wt_cqt_tile *ti
     return true;
 }
 
+static wt_status tile_fail(const wt_cqt *q, int64_t n, const wt_cqt_tile *tile)
+{
+    const long long group = (long long)FRAMES * q->plan.config.hop;
+    if (n < 1) return wt_fail(WT_ERR_BAD_ARG, "cqt: %lld samples, want 1 or more", (long long)n);
+    if (tile->begin < 0 || tile->begin % group)
+        return wt_fail(WT_ERR_BAD_ARG, "cqt: the tile begins at sample %lld, want 0 or a multiple of %lld (%d hops)",
+                       (long long)tile->begin, group, FRAMES);
+    if (tile->count < 0)
+        return wt_fail(WT_ERR_BAD_ARG, "cqt: %lld frames of the tile, want 1 or more, or 0 for all",
+                       (long long)tile->count);
+    return wt_fail(WT_ERR_BAD_ARG, "cqt: from frame %lld of the tile on, want a multiple of %d below its %lld frames",
+                   (long long)tile->first, FRAMES, (long long)wt_cqt_frames(q, n));
+}
+
 WT_RT wt_status wt_cqt_run_tile(wt_cqt *cqt, const float *pcm, int64_t n, const wt_cqt_tile *tile, float *out)
 {
     job j = {.cqt = cqt, .pcm = pcm, .out = out, .n = n, .n_frames = wt_cqt_frames(cqt, n), .n_workers = 1};
@@ -450,12 +464,7 @@ wt_status wt_cqt_enqueue_tile(wt_cqt *cqt, wt_stream *stream, const wt_buffer *i
     wt_cqt_tile resolved;
     if (!cqt->device || wt_stream_device(stream) != cqt->device)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: the stream belongs to another device than the plan");
-    if (n < 1) return wt_fail(WT_ERR_BAD_ARG, "cqt: %lld samples, want 1 or more", (long long)n);
-    if (!resolve_tile(cqt, n, tile, &resolved))
-        return wt_fail(WT_ERR_BAD_ARG,
-                       "cqt: %lld frames from %lld on of a tile from %lld on, want frames that there are from a sixteenth "
-                       "on, a beginning at a sixteenth hop of %d",
-                       (long long)tile->count, (long long)tile->first, (long long)tile->begin, plan->config.hop);
+    if (!resolve_tile(cqt, n, tile, &resolved)) return tile_fail(cqt, n, tile);
     const int64_t n_frames = wt_cqt_frames(cqt, n), channels = plan->config.channels;
     const size_t width = plan->magnitude ? 1 : 2;
     wt_status status = check_range("input", in, in_offset, (size_t)(channels * n));

@@ -67,7 +67,8 @@ wt_status wt__cqt_resolve(wt_cqt_config *c)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: gamma %g, filter_scale %g, sparsity %g, tuning %g, want 0 or more, above "
                        "0, below 1, finite", c->gamma_hz, c->filter_scale, c->sparsity, c->tuning);
     if ((unsigned)c->pad > WT_STFT_PAD_EDGE)
-        return wt_fail(WT_ERR_BAD_ARG, "cqt: pad %d, want 0..%d", (int)c->pad, WT_STFT_PAD_EDGE);
+        return wt_fail(WT_ERR_BAD_ARG, "cqt: padding %d%s, want 0..%d (zero, reflect, symmetric or edge)", (int)c->pad,
+                       c->pad == WT_STFT_PAD_RAMP ? " (ramp)" : "", WT_STFT_PAD_EDGE);
     if (c->channels < 1 || c->channels > 65535)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: %d channels, want 1..65535", c->channels);
     if (c->window.kind == WT_WINDOW_CUSTOM || (c->kind != WT_CQT_FULL && (c->intervals || c->gamma_hz || c->erb_gamma)))

@@ -108,6 +108,18 @@ a  {%- if true -%}  b  {%- endif -%}  c {{- ' d ' -}} e {# comment #} f {#- comm
 {% set l.x = 1 %}
 {{ (1, 2 }}
 {# open
+{{ 2.5 is odd }} {{ 2.5 is even }} {{ 3.0 is odd }} {{ -3 is odd }} {{ 4.0 is even }} {{ true is odd }} {{ [1, 2.5, 3] | select('odd') | list }}
+{{ d.items() }} {{ d.keys() }} {{ {}.values() }} {{ d.items()[0] }}[{{ d.keys() is sequence }} {{ d.keys() is iterable }} {{ 'a' in d.keys() }} {{ d.values() | length }} {{ d.items() | first }} {{ d.keys() | last }} {{ d.keys() | reverse | list }} {{ d.keys() | sort | join('+') }}
+{{ d.items() | tojson }}
+{{ d.keys() + ['c'] }}
+{{ d.keys()[1:] }}
+{{ (1, 2) | list }} {{ (1, 2) | reverse | list }} {{ (1, 2) * 2 }} {{ 2 * 'ab' }} {{ 2 * (1,) }} {{ 0 * [1] }} {{ (1, 2) + (3,) }} {{ (1, 2)[:1] }}
+{{ (1, 2) + [3] }}
+{{ 2.675 | round(2) }} {{ 0.125 | round(2) }} {{ 2.5 | round }} {{ -3.5 | round }} {{ 1234.5 | round(-2) }} {{ 1250 | round(-2) }} {{ 7 | round(-1) }} {{ 2.341 | round(1, 'ceil') }} {{ 2.567 | round(1, 'floor') }} {{ 1e300 | round(3) }}
+{{ '{}'.format(n) }} {{ '<a{}>{{}}</a{}>'.format('x', none) }} {{ '{1}{0}{1}'.format('a', 2.0) }} {{ '{k}-{p.age}-{p[name]}-{0[1]}'.format(l, k=e, p=people[0]) }} {{ '{}'.format(m) }}|{{ 'h\u00f6'.format() }}
+{{ '{} {}'.format(1) }}
+{{ '{'.format(1) }}
+{{ '}'.format(1) }}
 {{ people | selectattr('name', 'in', ['Ann', 'Cy']) | map(attribute='age') | sum }} {{ [{'a': 1}, {'a': 2}] | sum(attribute='a') }} {{ ['a', 'b'] | join }} {{ people | join(', ', attribute='name') }} {{ '<&>' | e }} {{ 5 | string | length }} {{ dict(a=1) }} {{ words | list | length }} {{ 'abc' | list }} {{ 'A' is upper }} {{ 'a' is lower }} {{ 4 is even }} {{ 4 is ge 3 }} {{ 4 is lt(3) }} {{ none is callable }} {{ {'x': 1} == {'x': 1.0} }} {{ (1, 2) == [1, 2] }}
 """.strip().split("\n")
 SNIPPETS = [s if s.count("\\n") < 5 else s.replace("\\n", "\n") for s in SNIPPETS]

@@ -1,6 +1,7 @@
-/* How the first thread block of a resident kernel tells the others what came of a turn (kernels/chain/resident.cuh), for the
- * model checker spin: kernels of several thread blocks follow each other, leave when they have lived, are told to leave
- * with their state or are killed at any moment, and begin a new term after that (dsp/live/live_far_term.c).
+/* How the first thread block of a resident kernel tells the others what came of a turn
+ * (kernels/chain/resident_wait.cuh), for the model checker spin: kernels of several thread blocks follow each other,
+ * leave when they have lived, are told to leave with their state or are killed at any moment, and begin a new term after
+ * that (dsp/live/live_far_term.c).
  *
  *   spin -a relay.pml && cc -O2 -o pan pan.c && ./pan                  0 errors
  *   spin -DSTREAMS=3 -a relay.pml && ...                               0 errors in 4.5 million states

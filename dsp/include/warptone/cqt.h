@@ -44,7 +44,7 @@ typedef struct wt_cqt_config {
     wt_window_config window; ///< 0 = Hann; `n` is set
     bool no_scale;           ///< do not divide by the root of the filters' lengths
     bool magnitude;          ///< give magnitudes, also of the full kind
-    wt_stft_pad pad;         ///< what lies before and behind the signal; 0 = zeros
+    wt_stft_pad pad;         ///< what lies before and behind the signal, but for a ramp; 0 = zeros
     int channels;            ///< 0 = 1: batch * channels
     bool precise;            ///< halvings, transforms and filters in double, for what divides by a weak frame's largest
 } wt_cqt_config;
