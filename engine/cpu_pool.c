@@ -115,6 +115,13 @@ void wt__pool_place_thread(const wt__pool *pool)
     if (nice < 0 || (nice && getpriority(PRIO_PROCESS, 0) < nice)) setpriority(PRIO_PROCESS, 0, nice);
 }
 
+bool wt__pool_has_caller(const wt__pool *pool)
+{
+    cpu_set_t cpus;
+    if (pool->placement.nice || sched_getscheduler(0) != SCHED_OTHER) return false;
+    return !sched_getaffinity(0, sizeof cpus, &cpus) && CPU_EQUAL(&cpus, &pool->placement.cpus);
+}
+
 void wt__mutex_init_brief(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t kind;

@@ -19,6 +19,8 @@ typedef struct wt__placement {
 WT_CHECKED wt_status wt__pool_create(int n_workers, const wt__placement *placement, wt__pool **pool);
 /// Put the calling thread where the pool's own stand.
 void wt__pool_place_thread(const wt__pool *pool);
+/// Whether the calling thread stands there, with ordinary priority: then it may do the work of a stream of the pool.
+bool wt__pool_has_caller(const wt__pool *pool);
 void wt__pool_destroy(wt__pool *pool); ///< Nothing may be running. NULL is allowed.
 
 /// `function(args, k)` for k in 0 .. n_items - 1 in no order; returns when all are done. Any thread, also several at

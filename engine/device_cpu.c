@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGN_BYTES = 64, MAX_CACHES = 8, TEXT_BYTES = 8192 };
+enum { ALIGN_BYTES = 64, PAGE_BYTES = 2 << 20, LARGE_BYTES = 4 * PAGE_BYTES, MAX_CACHES = 8, TEXT_BYTES = 8192 };
 
 typedef struct cpu_device {
     wt_device base;
@@ -112,19 +113,28 @@ static wt_status synchronize(wt_device *device)
     return status;
 }
 
+/// Zeros. Large ones lie in pages of 2 MiB, where the system has such: an op that goes through small ones has a walk
+/// through the page tables for each.
+static void *take_memory(size_t size_bytes)
+{
+    const size_t page = size_bytes < LARGE_BYTES ? ALIGN_BYTES : PAGE_BYTES;
+    const size_t padded = (size_bytes + page - 1) / page * page;
+    void *host = aligned_alloc(page, padded);
+    if (host && page == PAGE_BYTES) (void)!madvise(host, padded, MADV_HUGEPAGE); // a wish
+    return host ? memset(host, 0, padded) : NULL;
+}
+
 static wt_status buffer_create(wt_device *device, wt_memory memory, size_t size_bytes, wt_buffer **buffer)
 {
     size_t limit = device->info.memory_bytes;
     if (size_bytes > limit)
         return wt_fail(WT_ERR_BAD_ARG, "buffer: %zu bytes, want 1..%zu, the memory of this machine", size_bytes, limit);
     wt_buffer *b = calloc(1, sizeof *b);
-    size_t padded = (size_bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-    void *host = b ? aligned_alloc(ALIGN_BYTES, padded) : NULL;
+    void *host = b ? take_memory(size_bytes) : NULL;
     if (!host) {
         free(b);
         return wt_fail(WT_ERR_NO_MEMORY, "buffer: no memory for %zu bytes", size_bytes);
     }
-    memset(host, 0, padded);
     *b = (wt_buffer){.device = device, .memory = memory, .size_bytes = size_bytes, .host = host};
     b->address = (uintptr_t)host;
     *buffer = b;

@@ -3,6 +3,8 @@
 #include "support/device_check.h"
 #include "support/testing.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -253,6 +255,71 @@ static void a_waiting_stream_outlives_what_it_waits_for(void **state)
     wt_stream_destroy(second);
 }
 
+// What callers share: a stream whose functions count without atomics.
+typedef struct shared {
+    wt_stream *stream;
+    atomic_int inside, met;
+    long count;
+} shared;
+
+static void count_alone(const void *args, int item)
+{
+    shared *s = *(shared *const *)args;
+    (void)item;
+    if (atomic_fetch_add(&s->inside, 1)) atomic_store(&s->met, 1);
+    s->count++;
+    atomic_fetch_sub(&s->inside, 1);
+}
+
+enum { CALLERS = 3, CALLS = 3000 };
+
+static void *queue_and_wait(void *user)
+{
+    shared *s = user;
+    for (int k = 0; k < CALLS; k++) {
+        if (wt_stream_run(s->stream, count_alone, &s, sizeof s, 1)) return s;
+        if (k % 3 == 0 && wt_stream_synchronize(s->stream)) return s;
+    }
+    return wt_stream_synchronize(s->stream) ? s : NULL;
+}
+
+static void callers_that_wait_run_one_command_at_a_time(void **state)
+{
+    shared s = {.stream = new_stream(device_of(state))};
+    pthread_t threads[CALLERS];
+    for (int k = 0; k < CALLERS; k++) assert_int_equal(pthread_create(&threads[k], NULL, queue_and_wait, &s), 0);
+    for (int k = 0; k < CALLERS; k++) {
+        void *failed;
+        assert_int_equal(pthread_join(threads[k], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(s.count, CALLERS * CALLS);
+    assert_int_equal(s.met, 0);
+    wt_stream_destroy(s.stream);
+}
+
+static void tell_thread(const void *args, int item) { (*(pthread_t *const *)args)[item] = pthread_self(); }
+
+// The work of a device, or of a partition, stays on its processors.
+static void a_caller_on_other_processors_waits_only(void **state)
+{
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (CPU_COUNT(&before) < 2) skip();
+    wt_stream *stream = new_stream(device_of(state));
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int round = 0; round < 100; round++) {
+        pthread_t ran, *to = &ran;
+        assert_ok(wt_stream_run(stream, tell_thread, &to, sizeof to, 1));
+        assert_ok(wt_stream_synchronize(stream));
+        assert_false(pthread_equal(ran, pthread_self()));
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    wt_stream_destroy(stream);
+}
+
 #define BOTH_BACKENDS                                                                                                  \
     cmocka_unit_test(streams_refuse_unknown_priorities), cmocka_unit_test(an_event_never_recorded_holds_up_nobody),    \
         cmocka_unit_test(another_stream_waits_for_an_event),                                                           \
@@ -267,6 +334,8 @@ int main(void)
         cmocka_unit_test(runs_that_follow_each_other_wait_for_all_items),
         cmocka_unit_test(a_wait_keeps_the_point_it_saw),
         cmocka_unit_test(a_waiting_stream_outlives_what_it_waits_for),
+        cmocka_unit_test(callers_that_wait_run_one_command_at_a_time),
+        cmocka_unit_test(a_caller_on_other_processors_waits_only),
     };
     const struct CMUnitTest cuda[] = {BOTH_BACKENDS};
     return cmocka_run_group_tests_name("device streams: CPU", cpu, open_three_threads, close_device) +

@@ -93,10 +93,18 @@ typedef struct wt__fft_short {
     wt__fft_short_fn run[WT__FFT_N_WAYS];
 } wt__fft_short;
 
+/// Frames of WT__FFT_WHOLE real samples in one go (fft_whole.h). Factors of eight points: real parts, imaginary ones.
+enum { WT__FFT_WHOLE = 2048, WT__FFT_WHOLE_WORK = 17 * 128, WT__FFT_WHOLE_TABLES = (8 * 16 + 7) * 16 }; // floats
+typedef struct wt__fft_whole_tables {
+    const float *first; ///< [8 blocks of p][j = 1 .. 16] w_2048^(j p)
+    const float *mid;   ///< [q1 = 1 .. 7] w_64^(p0 q1)
+} wt__fft_whole_tables;
+
 /// Transforms of a vector's lanes of frames at once, whose samples are a hop apart (fft_frames.h).
 enum { WT__FFT_FRAMES_RADIX = 32 };
 typedef struct wt__fft_frames {
     int n, hop;
+    wt__fft_whole_tables whole; ///< of n = WT__FFT_WHOLE in eight lanes, for which hop and window are the only others
     int columns, pitch;     ///< hops that the frames reach over, and floats from one turned sample to the next
     const float *window;    ///< [n]
     const float *twiddles;  ///< [n / 32][16][2] w_n^(p j)
@@ -122,12 +130,6 @@ typedef struct wt__fft_pairs {
     const wt__fft_rows *rows; ///< the last has n = 0
 } wt__fft_pairs;
 
-/// Frames of WT__FFT_WHOLE real samples in one go (fft_whole.h). Factors of eight points: real parts, imaginary ones.
-enum { WT__FFT_WHOLE = 2048, WT__FFT_WHOLE_WORK = 17 * 128 };
-typedef struct wt__fft_whole_tables {
-    const float *first; ///< [8 blocks of p][j = 1 .. 16] w_2048^(j p)
-    const float *mid;   ///< [q1 = 1 .. 7] w_64^(p0 q1)
-} wt__fft_whole_tables;
 /// A frame's bins R with new magnitudes, and back to samples: of magnitude R / |R|.
 typedef struct wt__fft_turn {
     const float *x, *weights; ///< [2048], the window
@@ -263,8 +265,9 @@ static inline size_t wt__fft_padded(size_t n)
     return (n + 15) / 16 * 16 + 16;
 }
 
-/// Tables of wt__fft_whole; free() them.
+/// Tables of wt__fft_whole, of which the second makes those of `floats` [WT__FFT_WHOLE_TABLES]; free() the first.
 WT_CHECKED wt_status wt__fft_whole_create(wt__fft_whole_tables **tables);
+void wt__fft_whole_fill(float *floats, wt__fft_whole_tables *tables);
 
 /// Tables of transforms of `lanes` frames at once; *frames stays NULL where there are none of this length and hop. Free
 /// it with free(). `window` [n] is borrowed for as long as it is used.

@@ -391,11 +391,13 @@ static void stream(wt__fft_past *past)
 #if LANES == 8
 #    include "fft_pairs.h"
 #    include "fft_whole.h"
-#    define PAIRS &pairs
-#    define WHOLE &whole
+#    define PAIRS  &pairs
+#    define WHOLE  &whole
+#    define POWERS frames_or_whole
 #else
-#    define PAIRS NULL
-#    define WHOLE NULL
+#    define PAIRS  NULL
+#    define WHOLE  NULL
+#    define POWERS frames_powers
 #endif
 
 // Order of the radices: wt__fft_radices.
@@ -422,5 +424,5 @@ static void stream(wt__fft_past *past)
                       [WT__FFT_POWERS] = real_bins_powers},                                                           \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                    \
         .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts,        \
-        .pairs = PAIRS, .whole = WHOLE, .frames_powers = frames_powers,                                               \
+        .pairs = PAIRS, .whole = WHOLE, .frames_powers = POWERS,                                                      \
     }

@@ -9,6 +9,9 @@
 // pairs. No step goes from complex points of half the length to bins. For j = 0, whose y are real, bins come twice, as
 // themselves and as their mirrors. j = 16 goes alone: its vectors are of 8 q1.
 //
+// Of eight frames at once, whose powers are wanted side by side, the last pass has a frame in each lane: what turns
+// rows j into lanes turns frames there, and nothing else is shuffled.
+//
 // The way back is the same with real and imaginary parts exchanged, and adds the frame to what its neighbours left.
 //
 // What it writes to goes straight there: lines are asked for while the first two passes work, a few at a time. A core
@@ -37,7 +40,7 @@ WT_INLINE vec once(vec v)
 
 WT_INLINE cvec times_table(cvec a, const float *w) { return times(a, once(load(w)), once(load(w + LANES))); }
 
-// The next two lines of what will be written.
+// The next two lines of what will be written, or read.
 WT_INLINE void ask(const float **line)
 {
     __builtin_prefetch(*line, 1);
@@ -65,51 +68,67 @@ WT_INLINE void whole_four(const vec *room, const int j, const float *w, float *z
         store_parts(z + places[i] * WHOLE_ROW, times_table(i < 2 ? a[i] : conjugate(a[i]), first_table(w, places[i])));
 }
 
+// Columns p .. p + 7, of which `w` are the factors.
+WT_INLINE void first_columns(const float *w, const float *x, const float *weights, float *z)
+{
+    const float c = 0.707106781186547524f;
+    vec room[32];
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        vec sum[4], less[4];
+        UNROLL for (int k = 0; k < 4; k++)
+        {
+            const ptrdiff_t low = WHOLE_P * (i + 4 * k), high = low + WHOLE_P * 16;
+            const vec a = once(load(x + low) * load(weights + low));
+            const vec b = once(load(x + high) * load(weights + high));
+            sum[k] = a + b, less[k] = a - b;
+        }
+        real_dft8(sum, less, room + i);
+    }
+    const float *middle = first_table(w, WHOLE_MIDDLE);
+    const vec even = room[0] + room[2], odd = room[1] + room[3], less = even - odd;
+    store_parts(z, (cvec){even + odd, {0}});
+    store_parts(z + WHOLE_MIDDLE * WHOLE_ROW, (cvec){less * load(middle), less * load(middle + LANES)});
+    store_parts(z + 8 * WHOLE_ROW, times_table((cvec){room[0] - room[2], room[3] - room[1]}, first_table(w, 8)));
+    const vec across = (room[5] - room[7]) * c, along = (room[5] + room[7]) * c;
+    store_parts(z + 4 * WHOLE_ROW, times_table((cvec){room[4] + across, -room[6] - along}, first_table(w, 4)));
+    store_parts(z + 12 * WHOLE_ROW, times_table((cvec){room[4] - across, room[6] - along}, first_table(w, 12)));
+    whole_four(room, 1, w, z);
+    whole_four(room, 2, w, z);
+    whole_four(room, 3, w, z);
+}
+
+// Columns p .. p + 15, which fill lines of z.
+static void first_line(const wt__fft_whole_tables *t, const int p, const float *x, const float *weights, float *z)
+{
+    for (int i = p; i < p + LINE; i += LANES)
+        first_columns(t->first + 2 * i * WHOLE_MIDDLE, x + i, weights + i, z + i);
+}
+
 static void whole_first(const wt__fft_whole_tables *t, const float *x, const float *weights, float *z,
                         const float *line)
 {
-    const float c = 0.707106781186547524f, *w = t->first;
-    for (int p = 0; p < WHOLE_P; p += LANES, w += WHOLE_MIDDLE * WHOLE_TWIDDLE) {
-        vec room[32];
-        UNROLL for (int i = 0; i < 4; i++)
-        {
-            vec sum[4], less[4];
-            UNROLL for (int k = 0; k < 4; k++)
-            {
-                const ptrdiff_t low = p + WHOLE_P * (i + 4 * k), high = low + WHOLE_P * 16;
-                const vec a = once(load(x + low) * load(weights + low));
-                const vec b = once(load(x + high) * load(weights + high));
-                sum[k] = a + b, less[k] = a - b;
-            }
-            real_dft8(sum, less, room + i);
-            ask(&line);
-        }
-        const float *middle = first_table(w, WHOLE_MIDDLE);
-        const vec even = room[0] + room[2], odd = room[1] + room[3], less = even - odd;
-        store_parts(z + p, (cvec){even + odd, {0}});
-        store_parts(z + p + WHOLE_MIDDLE * WHOLE_ROW, (cvec){less * load(middle), less * load(middle + LANES)});
-        store_parts(z + p + 8 * WHOLE_ROW,
-                    times_table((cvec){room[0] - room[2], room[3] - room[1]}, first_table(w, 8)));
-        const vec across = (room[5] - room[7]) * c, along = (room[5] + room[7]) * c;
-        store_parts(z + p + 4 * WHOLE_ROW, times_table((cvec){room[4] + across, -room[6] - along}, first_table(w, 4)));
-        store_parts(z + p + 12 * WHOLE_ROW, times_table((cvec){room[4] - across, room[6] - along}, first_table(w, 12)));
-        whole_four(room, 1, w, z + p);
-        whole_four(room, 2, w, z + p);
-        whole_four(room, 3, w, z + p);
+    for (int p = 0; p < WHOLE_P; p += LANES) {
+        first_columns(t->first + 2 * p * WHOLE_MIDDLE, x + p, weights + p, z + p);
+        UNROLL for (int i = 0; i < 4; i++) ask(&line);
     }
 }
 
 // ---- 8 p1 and 8 q1
 
+WT_INLINE void mid_row(const float *mid, const float *z, float *to)
+{
+    cvec a[8];
+    UNROLL for (int i = 0; i < 8; i++) a[i] = load_parts(z + LANES * i);
+    dft8(a);
+    UNROLL for (int q = 0; q < 8; q++)
+        store_parts(to + LANES * q, q ? times_table(a[q], mid + (q - 1) * WHOLE_TWIDDLE) : a[0]);
+}
+
 static void whole_mid(const wt__fft_whole_tables *t, float *z, const float *line)
 {
-    const float *mid = t->mid;
     for (int j = 0; j < WHOLE_J; j++, z += WHOLE_ROW) {
-        cvec a[8];
-        UNROLL for (int i = 0; i < 8; i++) a[i] = load_parts(z + LANES * i);
-        dft8(a);
-        UNROLL for (int q = 0; q < 8; q++)
-            store_parts(z + LANES * q, q ? times_table(a[q], mid + (q - 1) * WHOLE_TWIDDLE) : a[0]);
+        mid_row(t->mid, z, z);
         ask(&line), ask(&line);
     }
 }
@@ -222,6 +241,47 @@ static void whole_forward(const wt__fft_whole_tables *t, const float *x, const f
     }
     last_middle(z, row);
     row[1] = row[2 * WHOLE_BINS + 1] = 0;
+}
+
+// ---- powers of LANES frames at once, which the last pass has in lanes
+
+enum { WHOLE_APART = WT__FFT_WHOLE_WORK + LINE }; // floats from frame to frame: in other sets of a cache
+
+// Bins j + 32 q, those of q0 from 4 on by their mirrors. Rows 0 and 16 are mirrors of themselves, but for the last bin.
+WT_INLINE void powers_row(const float *z, float *powers, const ptrdiff_t j, const int n_q0, const float **next)
+{
+    for (ptrdiff_t q1 = 0; q1 < 8; q1++) {
+        cvec a[8];
+        load_columns(z + LANES * q1, WHOLE_ROW, false, a);
+        dft8(a);
+        UNROLL for (int q0 = 0; q0 < n_q0; q0++)
+        {
+            const ptrdiff_t bin = j + 32 * (q1 + 8 * q0);
+            store_power(powers, q0 < 4 ? bin : 2 * WHOLE_BINS - bin, a[q0]);
+        }
+        ask(next);
+    }
+}
+
+// Frames share factors, weights and most samples of a column, and a row goes through two passes while it is near.
+static void whole_powers(const wt__fft_frames *f, const float *x, const float *next, float *z, float *powers)
+{
+    _Alignas(64) float rows[LANES * WHOLE_ROW];
+    for (int p = 0; p < WHOLE_P; p += LINE)
+        for (int i = 0; i < LANES; i++)
+            first_line(&f->whole, p, x + i * (ptrdiff_t)f->hop, f->window, z + i * WHOLE_APART);
+    for (ptrdiff_t j = 0; j < WHOLE_J; j++) {
+        for (int i = 0; i < LANES; i++)
+            mid_row(f->whole.mid, z + i * WHOLE_APART + j * WHOLE_ROW, rows + i * WHOLE_ROW);
+        if (j && j < WHOLE_MIDDLE) powers_row(rows, powers, j, 8, &next);
+        else powers_row(rows, powers, j, j ? 4 : 5, &next);
+    }
+}
+
+static void frames_or_whole(const wt__fft_frames *f, const float *x, const float *next, float *scratch, float *powers)
+{
+    if (f->n == WT__FFT_WHOLE) whole_powers(f, x, next, scratch, powers);
+    else frames_powers(f, x, next, scratch, powers);
 }
 
 // ---- back: real and imaginary parts are exchanged from the first load to whole_first_back()

@@ -1,6 +1,6 @@
-// A tile of as many frames as a vector has lanes. Lengths that dsp/fft/fft_frames.h takes are transformed all at once,
-// a frame in each lane; of others each frame by itself in the first-level cache, and the tile of their powers is
-// turned. Either way one vector holds one bin of all its frames, and a band is a short sum of vectors over the bins its
+// A tile of as many frames as a vector has lanes. Lengths that dsp/fft/fft_frames.h or fft_whole.h takes are
+// transformed at once; of others each frame by itself in the first-level cache, and the tile of their powers is turned.
+// Either way one vector holds one bin of all its frames, and a band is a short sum of vectors over the bins its
 // triangle touches (2018 of 128 * 1025 weights are not zero). Logarithms are taken of whole vectors too. The
 // spectrogram is never stored.
 //
@@ -211,19 +211,29 @@ WT_CLONES static void raise(float *squares, int bins, float power)
         for (int k = 0; k < bins; k++) squares[k] = powf(squares[k], power / 2);
 }
 
-// turned [bins][stride] to sums [n_mels][stride], of as many frames as a vector has floats. Where they will be written,
-// `out`, comes to the first-level cache meanwhile.
+// turned [bins][stride] to sums [n_mels][stride], of as many frames as a vector has floats, in two sums, so that one
+// does not wait for the other. Where they will be written, `out`, comes to the first-level cache meanwhile.
+#define ADD_BIN(vector, stride, at, to)                                                                                \
+    {                                                                                                                  \
+        vector bin;                                                                                                    \
+        memcpy(&bin, from + (size_t)(at) * (stride), sizeof bin);                                                      \
+        to += weights[at] * bin;                                                                                       \
+    }
 #define SUM_BANDS(vector, stride)                                                                                      \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
-        vector sum = {0};                                                                                              \
+        vector sum = {0}, odd = {0};                                                                                   \
         __builtin_prefetch(out + b * step, 1, 3);                                                                      \
         __builtin_prefetch(out + b * step + sizeof sum / sizeof(float) - 1, 1, 3);                                     \
         const float *from = turned + (size_t)m->begins[b] * (stride);                                                  \
-        for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
-            vector bin;                                                                                                \
-            memcpy(&bin, from + (size_t)k * (stride), sizeof bin);                                                     \
-            sum += *weights++ * bin;                                                                                   \
+        int left = m->lengths[b];                                                                                      \
+        for (; left >= 4; left -= 4, weights += 4, from += 4 * (stride)) {                                             \
+            ADD_BIN(vector, stride, 0, sum)                                                                            \
+            ADD_BIN(vector, stride, 1, odd)                                                                            \
+            ADD_BIN(vector, stride, 2, sum)                                                                            \
+            ADD_BIN(vector, stride, 3, odd)                                                                            \
         }                                                                                                              \
+        for (; left > 0; left--, weights++, from += (stride)) ADD_BIN(vector, stride, 0, sum)                          \
+        sum += odd;                                                                                                    \
         memcpy(sums + (size_t)b * (stride), &sum, sizeof sum);                                                         \
     }
 
@@ -283,6 +293,8 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
         float *band = out + b * m->n_frames + t;
         if (!m->config.frames_first && count == 16)
             memcpy(band, sums, 16 * sizeof(float)); // one instruction
+        else if (!m->config.frames_first && count == 8)
+            memcpy(band, sums, 8 * sizeof(float)); // the same
         else if (!m->config.frames_first)
             memcpy(band, sums, (size_t)count * sizeof(float));
         for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];
@@ -297,7 +309,7 @@ WT_RT static void tile_at_once(const wt_mel *m, const wt__mel_slot *slot, const 
     const int64_t margin = c->no_center ? 0 : c->n_fft / 2, begin = t * c->hop - margin, end = begin + samples;
     const bool inside = begin >= 0 && end <= n;
     const float *x = inside ? pcm + begin : slot->edge, *next = inside && end + ahead <= n ? pcm + end : x;
-    for (int64_t i = 0; i < samples && !inside; i++) slot->edge[i] = wt__stft_padded(pcm, n, begin + i, margin, c->pad);
+    if (!inside) wt__stft_pad_samples(slot->stft, pcm, n, begin, samples, slot->edge);
     wt__stft_kernels(slot->stft)->frames_powers(m->frames, x, next, slot->scratch, turned);
 }
 

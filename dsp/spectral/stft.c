@@ -200,10 +200,13 @@ WT_CLONES void wt__stft_multiply(const float *a, const float *b, float *product,
     for (int i = 0; i < n; i++) product[i] = a[i] * b[i];
 }
 
-void wt__stft_pad_frame(const wt_stft *s, const float *pcm, int64_t n, int64_t begin, float *frame)
+void wt__stft_pad_samples(const wt_stft *s, const float *pcm, int64_t n, int64_t begin, int64_t count, float *to)
 {
-    const int64_t margin = wt__stft_margin(s);
-    for (int i = 0; i < s->config.n_fft; i++) frame[i] = wt__stft_padded(pcm, n, begin + i, margin, s->config.pad);
+    const int64_t margin = wt__stft_margin(s), left = n - begin, before = begin < 0 ? -begin : 0;
+    const int64_t end = left > count ? count : left > 0 ? left : 0, first = before < end ? before : end;
+    for (int64_t i = 0; i < first; i++) to[i] = wt__stft_padded(pcm, n, begin + i, margin, s->config.pad);
+    if (first < end) memcpy(to + first, pcm + begin + first, (size_t)(end - first) * sizeof(float));
+    for (int64_t i = end; i < count; i++) to[i] = wt__stft_padded(pcm, n, begin + i, margin, s->config.pad);
 }
 
 // Bins in either form of n_fft samples. The window is applied as the transform reads, where it can.
@@ -225,7 +228,7 @@ WT_RT static const float *frame_samples(wt_stft *s, const float *pcm, int64_t n,
 {
     const int64_t begin = t * s->config.hop - wt__stft_margin(s), end = begin + s->config.n_fft;
     if (begin >= 0 && end <= n) return pcm + begin;
-    wt__stft_pad_frame(s, pcm, n, begin, s->edge);
+    wt__stft_pad_samples(s, pcm, n, begin, s->config.n_fft, s->edge);
     return s->edge;
 }
 

@@ -44,8 +44,6 @@ WT_INLINE void wt__stft_prefetch(const float *x, int64_t n)
 }
 
 void wt__stft_multiply(const float *a, const float *b, float *product, int n);
-/// Frame [n_fft] from sample `begin` on, which reaches over an end.
-void wt__stft_pad_frame(const wt_stft *stft, const float *pcm, int64_t n, int64_t begin, float *frame);
 /// Frames t .. of a precise transform, `left` at most: rows of pairs to `out`; returns where the next go.  [rt]
 WT_RT float *wt__stft_write_precise(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int64_t left, float *out);
 /// Powers of `count` frames, or their roots.  [rt]

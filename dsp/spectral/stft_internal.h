@@ -15,6 +15,8 @@ const float *wt__stft_window(const wt_stft *stft);
 const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft);
 /// Sample `at` of a signal, which may lie before or behind it; `margin` is the ramp's length.
 float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
+/// The same of `count` samples from `begin` on.
+void wt__stft_pad_samples(const wt_stft *stft, const float *pcm, int64_t n, int64_t begin, int64_t count, float *to);
 double wt__stft_padded64(const double *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
 /// The same of n_fft samples, which are a frame already padded.  [rt]
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);

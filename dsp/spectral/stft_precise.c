@@ -27,7 +27,7 @@ WT_RT static const double *transform_precisely(wt_stft *s, const float *pcm, int
         if (begin >= 0 && begin + n_fft <= n)
             frames[f] = pcm + begin;
         else
-            wt__stft_pad_frame(s, pcm, n, begin, edge);
+            wt__stft_pad_samples(s, pcm, n, begin, s->config.n_fft, edge);
     }
     wt__fft64_scales to;
     wt__fft64_level(frames, n_fft, silence, &to, back);

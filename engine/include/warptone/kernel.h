@@ -104,9 +104,9 @@ WT_CHECKED wt_status wt_tensor_map_create(wt_device *device, const wt_tensor_map
 
 typedef void (*wt_cpu_function)(const void *args, int item);
 /// Run a C function on a CPU stream, in order with its copies: `function(args, k)` for k in 0 .. n_items - 1, spread
-/// over the device's threads. `args` is copied during the call (at most 4 KB). This is how ops run on the CPU backend.
-/// The function must not synchronise its own stream, nor destroy buffers. It waits while the stream's queue (64 KB) is
-/// full.
+/// over the device's threads and one that synchronises. `args` is copied during the call (at most 4 KB). This is how
+/// ops run on the CPU backend. The function must not synchronise its own stream, nor destroy buffers. It waits while
+/// the stream's queue (64 KB) is full.
 /// Errors: WT_ERR_UNSUPPORTED (a GPU's stream), WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_stream_run(wt_stream *stream, wt_cpu_function function, const void *args, size_t args_bytes,
                                    int n_items);
