@@ -1,7 +1,7 @@
 /// Features of audio files, as arrays, tables and pictures.
 ///
 /// analyze_features.c   which features there are, by name;   analyze_features.h  what the table names
-/// analyze_spectral.c   spectra, mel bands, constant-Q, chroma
+/// analyze_spectral.c   spectra, mel bands;   analyze_tonal.c  constant-Q, chroma, tuning
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
 /// analyze_peaks.c      where energy lies: pitches, salience, reassigned spectrograms

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-// ---- spectra: analyze_spectral.c, analyze_fourier.c; analyze_gpu_spectral.c
+// ---- spectra: analyze_spectral.c, analyze_tonal.c, analyze_fourier.c; analyze_gpu_spectral.c
 
 analyze_here analyze_stft, analyze_spectrogram, analyze_mel, analyze_logmel, analyze_whisper, analyze_bands,
     analyze_mfcc, analyze_mfcc_delta, analyze_mfcc_delta2, analyze_mfcc_to_mel, analyze_pcen, analyze_cqt, analyze_vqt,

@@ -138,13 +138,14 @@ typedef struct few_form {
 /// Those of bench_matmul sweep; up to 8 rows beside other launches two blocks a
 /// processor, of which one ends while the other goes on (8 guesses of the 8B
 /// shape 4.91 ms, 4.78; H200). With what rounding left of more than four rows x
-/// is as many bytes as a tile of W of 16 bits: there one block of 16 warps takes
-/// it for all of a processor's tiles, and the next columns are on their way
-/// (8 guesses 4.60 ms, 4.26; not measured with fewer columns).
-static few_form few_form_of(const wt_matmul_config *c, const wt_mm_args *a, int vector)
+/// is as many bytes as a tile of W of 16 bits, twice as many as one of 8: there
+/// one block of 16 warps takes it for all of a processor's tiles, and the next
+/// columns are on their way (8 guesses 4.60 ms, 4.26, fp8 3.86, 3.37, int8 3.07,
+/// 3.01; not measured with fewer columns).
+static few_form few_form_of(const wt_matmul_config *c, const wt_mm_args *a)
 {
     enum { LEAST_ALONE = 4096 }; // columns
-    const bool behind = low_of(a) == WT_MM_BEHIND, alone = behind && vector == 8 && a->columns >= LEAST_ALONE;
+    const bool behind = low_of(a) == WT_MM_BEHIND, alone = behind && a->columns >= LEAST_ALONE;
     const int n = a->m <= 8 ? 1 : 2, blocks = a->overlap && n == 1 && !alone ? 2 : 1;
     return (few_form){.warps = c->skinny_warps ? c->skinny_warps : 16 / (n * blocks),
                       .tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
@@ -159,7 +160,7 @@ static bool plan_few(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     const wt_device_info *info = wt_device_get_info(site->config.device);
     const int vector = tensor_vector(site, a), pair = a->gated ? 2 : 1, n = a->m <= 8 ? 1 : 2;
     if (!is_for_few(info, a, vector)) return false;
-    const few_form f = few_form_of(&site->config, a, vector);
+    const few_form f = few_form_of(&site->config, a);
     const int n_tiles = wt__mm_number_tiles(a, 16 / pair), warps = warps_of(a->columns / (8 * vector), f.warps);
     const int eights = low_of(a) == WT_MM_BEHIND ? 2 * n : n;
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / f.blocks - BLOCK_BYTES;

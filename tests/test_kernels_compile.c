@@ -52,7 +52,7 @@ static const struct wish {
     int local_bytes;     ///< at most
     int (*plan)(int n);  ///< the blocks that plans of n points count on, in place of a number
 } wishes[] = {
-    {"vocoder_lock", .plan = wt__vocoder_blocks},        // the default time stretch: a third less with a block less
+    {"vocoder_lock", .plan = wt__vocoder_blocks},        // the default time stretch: 15 % less with a block less
     {"vocoder_frames", .blocks = 4, .local_bytes = 256}, // of lines that have an end in the frame
     {"vocoder_follow", .blocks = 4},                     // librosa's stretch
     {"spectrum_stft", .plan = wt__spectrum_resident, .local_bytes = 56},

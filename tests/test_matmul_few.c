@@ -103,6 +103,8 @@ static void two_parts(void **state)
         {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 136, .m = 7, .add = true},
         {.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 100, .columns = 1280, .m = 7, .add = true},
         {.w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 260, .columns = 4368, .m = 8},
+        {.w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 4600, .columns = 4224, .m = 8},
+        {.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 260, .columns = 4224, .m = 5},
         {.w = I8, .scaling = WT_SCALING_GROUP, .group = 32, .x = BF16, .y = F32, .rows = 30, .columns = 640, .m = 3},
         {.w = WT_DTYPE_U8,
          .packing = WT_PACKING_U4,

@@ -18,6 +18,12 @@ struct standing {
     float second, lowest;
 };
 
+static __device__ __forceinline__ standing nobody()
+{
+    const float highest = __int_as_float(0x7f800000);
+    return {{-highest, 0x7fffffff}, -highest, highest};
+}
+
 static __device__ __forceinline__ standing joined(standing a, standing b)
 {
     const float lesser = fminf(a.best.logit, b.best.logit);

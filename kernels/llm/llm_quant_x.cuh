@@ -21,23 +21,30 @@ static __device__ __forceinline__ eight load_eight(const float *x, int k, int co
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-static __device__ __forceinline__ float larger(float a, float b) // what is no number is the largest
-{
-    float y;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-}
-
-// The bits of the largest magnitude of the group of the lane's eight columns: neither infinities nor what is no number
-// get lost.
+// The bits of the largest magnitude of the group of the lane's eight columns, or, where half a warp has a group, of both
+// groups of the warp: one instruction. Neither infinities nor what is no number get lost.
 static __device__ __forceinline__ unsigned largest_of(const eight &v)
 {
-    float most = 0;
+    unsigned most = 0;
 #pragma unroll
-    for (int k = 0; k < 8; k++) most = larger(most, fabsf(v.at[k]));
+    for (int k = 0; k < 8; k++) most = max(most, __float_as_uint(v.at[k]) & 0x7fffffffu);
+    if (EIGHTS_A_GROUP == 16) return __reduce_max_sync(ALL, most);
 #pragma unroll
-    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = larger(most, __shfl_xor_sync(ALL, most, step));
-    return __float_as_uint(most);
+    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
+    return most;
+}
+
+// Of all lanes of the group.
+static __device__ __forceinline__ int sum_of_group(int x)
+{
+    if (EIGHTS_A_GROUP == 16) {
+        const bool first = threadIdx.x % 32 < 16;
+        const int of_first = __reduce_add_sync(ALL, first ? x : 0), of_both = __reduce_add_sync(ALL, x);
+        return first ? of_first : of_both - of_first;
+    }
+#pragma unroll
+    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
 }
 
 // ---- x as two f16, its unit a power of two that leaves the largest of a group 2^14 .. 2^15, or as two bf16
@@ -101,8 +108,7 @@ static __device__ __forceinline__ void store_digits(const memory &m, int k, cons
     int sum = -8 * OFFSET;
 #pragma unroll
     for (int h = 0; h < 2; h++) digits_of(v, 4 * h, inverse, words[h], &sum);
-#pragma unroll
-    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+    sum = sum_of_group(sum);
     if (!is_there) return;
     const unsigned no_number = 0x7fffffff; // where x has none or an infinity
     const float unit = __uint_as_float(exponent == 255 ? no_number : has_unit ? (exponent - 21) << 23 : 0);

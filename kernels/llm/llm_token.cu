@@ -1,6 +1,6 @@
 // What a token needs outside of products and attention:
 //
-//   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
+//   llm_embed    two blocks a token: its row of the embedding; the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_norm_many  blocks that take one row after the other, the next one on its way: RMSNorm of many rows, the same
 //                  bits
@@ -24,22 +24,49 @@
 
 #include "overlap.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constant__ wt_llm_embed_args a)
+#define EMBEDDED 16 // elements of a row that a thread asks for at once
+
+template <class T>
+static __device__ __forceinline__ void embed_row(const wt_llm_embed_args &a, const wt_llm_token &token, long long t)
 {
-    const long long t = blockIdx.x, d = a.d_model;
-    const wt_llm_token token = a.tokens[t];
     const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
-    if (!threadIdx.x) a.tokens[t].lead = 1;
-    for (int k = threadIdx.x; k < d; k += 256) {
-        float x = load(a.embedding, a.embedding_type, id * d + k);
-        if (a.positions) x += load(a.positions, a.positions_type, token.place * d + k);
-        a.x[t * d + k] = x;
+    const long long d = a.d_model;
+    const T *row = (const T *)a.embedding + id * d;
+    for (int first = threadIdx.x; first < d; first += 256 * EMBEDDED) {
+        float x[EMBEDDED];
+#pragma unroll
+        for (int i = 0; i < EMBEDDED; i++) x[i] = first + 256 * i < d ? widen(row[first + 256 * i]) : 0;
+#pragma unroll
+        for (int i = 0; i < EMBEDDED; i++) {
+            const int k = first + 256 * i;
+            if (k >= d) continue;
+            if (a.positions) x[i] += load(a.positions, a.positions_type, token.place * d + k);
+            a.x[t * d + k] = x[i];
+        }
     }
+}
+
+static __device__ __forceinline__ void turn_angles(const wt_llm_embed_args &a, const wt_llm_token &token, long long t)
+{
     for (int k = threadIdx.x; k < a.half; k += 256) {
         const float angle = (float)token.place * a.frequencies[(long long)token.sequence * a.half + k];
         a.cosines[t * a.half + k] = cosf(angle) * a.rope_scale;
         a.sines[t * a.half + k] = sinf(angle) * a.rope_scale;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constant__ wt_llm_embed_args a)
+{
+    const long long t = blockIdx.x;
+    const wt_llm_token token = a.tokens[t];
+    if (blockIdx.y) {
+        turn_angles(a, token, t);
+        return;
+    }
+    if (!threadIdx.x) a.tokens[t].lead = 1;
+    if (a.embedding_type == WT_LLM_F32) embed_row<float>(a, token, t);
+    if (a.embedding_type == WT_LLM_F16) embed_row<f16>(a, token, t);
+    if (a.embedding_type == WT_LLM_BF16) embed_row<bf16>(a, token, t);
 }
 
 #define KEPT 8 // times four elements of a row that a thread keeps
@@ -299,27 +326,50 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
     }
 }
 
+#define LOOKED_AT 10 // logits that a thread asks for at once: of 64 blocks those of a vocabulary of 160k
+
+// The thread's of a row of logits.
+static __device__ __forceinline__ standing best_of(const float *logits, int vocab_size)
+{
+    const float highest = __int_as_float(0x7f800000);
+    const int step = (int)gridDim.x * 256;
+    standing c = nobody();
+    for (int first = blockIdx.x * 256 + threadIdx.x; first < vocab_size; first += LOOKED_AT * step) {
+        float x[LOOKED_AT];
+#pragma unroll
+        for (int i = 0; i < LOOKED_AT; i++) x[i] = first + i * step < vocab_size ? logits[first + i * step] : -highest;
+#pragma unroll
+        for (int i = 0; i < LOOKED_AT; i++) {
+            const int k = first + i * step, id = k < vocab_size ? k : 0x7fffffff;
+            c = joined(c, {{x[i], x[i] == x[i] ? id : -1}, -highest, x[i] > -highest ? x[i] : highest});
+        }
+    }
+    return c;
+}
+
 extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
-    wait_for_earlier();
     __shared__ standing scratch[8];
-    const float highest = __int_as_float(0x7f800000);
-    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
+    __shared__ int n_before;
     float4 *best = (float4 *)a.best + blockIdx.y * gridDim.x;
-    standing c = {{-highest, 0x7fffffff}, -highest, highest};
-    for (int k = blockIdx.x * 256 + threadIdx.x; k < a.vocab_size; k += gridDim.x * 256) {
-        const float x = logits[k];
-        c = joined(c, {{x, x == x ? k : -1}, -highest, x > -highest ? x : highest});
+    wait_for_earlier();
+    standing c = joined_block(best_of(a.logits + (long long)blockIdx.y * a.vocab_size, a.vocab_size), scratch);
+    if (!threadIdx.x) {
+        best[blockIdx.x] = {c.best.logit, __int_as_float(c.best.id), c.second, c.lowest};
+        __threadfence(); // a block's best is written before it is counted
+        n_before = atomicAdd(a.arrived + blockIdx.y, 1);
+        __threadfence();
+    }
+    __syncthreads();
+    if (n_before != (int)gridDim.x - 1) return;
+    c = nobody();
+    for (int k = threadIdx.x; k < (int)gridDim.x; k += 256) {
+        const float4 of = __ldcg(best + k);
+        c = joined(c, {{of.x, __float_as_int(of.y)}, of.z, of.w});
     }
     c = joined_block(c, scratch);
     if (threadIdx.x) return;
-    best[blockIdx.x] = {c.best.logit, __int_as_float(c.best.id), c.second, c.lowest};
-    __threadfence(); // a block's best is written before it is counted
-    if (atomicAdd(a.arrived + blockIdx.y, 1) != (int)gridDim.x - 1) return;
-    __threadfence();
-    for (int k = 0; k < (int)gridDim.x; k++)
-        if (k != (int)blockIdx.x) c = joined(c, {{best[k].x, __float_as_int(best[k].y)}, best[k].z, best[k].w});
-    if (c.best.logit == -highest) c.best.id = -1;
+    if (c.best.logit == -__int_as_float(0x7f800000)) c.best.id = -1;
     a.arrived[blockIdx.y] = 0;
     const float lead = c.best.logit > c.lowest ? (c.best.logit - c.second) / (c.best.logit - c.lowest) : 0;
     a.tokens[blockIdx.y].lead = fminf(a.tokens[blockIdx.y].lead, lead);

@@ -55,7 +55,7 @@ static void embed(wt__pass *p)
                                  .half = m->config.rope.n_dims / 2,
                                  .embedding_type = wt__gpu_type(m->embedding.dtype),
                                  .positions_type = wt__gpu_type(m->positions.dtype)};
-    wt__gpu_launch(p, WT__LLM_EMBED, (wt_launch){.grid = {s->n_tokens}, .block = {WT__GPU_THREADS}}, &a, sizeof a);
+    wt__gpu_launch(p, WT__LLM_EMBED, (wt_launch){.grid = {s->n_tokens, 2}, .block = {WT__GPU_THREADS}}, &a, sizeof a);
 }
 
 void wt__gpu_normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, wt_dtype type)
