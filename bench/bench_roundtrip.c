@@ -238,6 +238,7 @@ static void print_live(const bench *b, const wt_live_stats *before, const wt_liv
            100e-3 * (double)s.p99_9 / period_us, period_us, (unsigned long long)(after->n_misses - before->n_misses),
            (unsigned long long)(after->n_launches - before->n_launches),
            (unsigned long long)(after->n_helped - before->n_helped));
+    if (after->n_threads) printf(", %d of %d threads", after->n_threads, after->n_threads_wanted);
     if (b->knows_calls) printf(", %d blocks with a system call in the callback", b->n_calling);
     if (b->n_calling) printf(" (the last %d)", system_calls_last());
 }

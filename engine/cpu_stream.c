@@ -74,8 +74,8 @@ typedef struct wt__cpu_stream {
     progress *progress;
     pthread_mutex_t mutex;
     pthread_cond_t not_empty, not_full;
-    uint64_t head, tail; ///< bytes ever pushed and popped
-    uint64_t n_queued;   ///< commands ever pushed
+    _Atomic uint64_t head, tail; ///< bytes ever pushed and popped; written under the mutex
+    uint64_t n_queued;           ///< commands ever pushed
     bool quit;
     pthread_t thread;
     _Alignas(LINE_BYTES) unsigned char ring[RING_BYTES];
@@ -204,6 +204,12 @@ wt_status wt__cpu_event_elapsed_us(const wt_event *begin, const wt_event *end, d
 
 // ---- the worker
 
+/// To a count that is written under the mutex alone.
+static void add(_Atomic uint64_t *count, uint64_t bytes)
+{
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + bytes, memory_order_release);
+}
+
 static void execute_record(wt__cpu_stream *s, const command *c)
 {
     cpu_event *e = c->record.event;
@@ -257,7 +263,7 @@ static void *stream_thread(void *user)
         if (counted) advance(s->progress);
 
         pthread_mutex_lock(&s->mutex);
-        s->tail += bytes;
+        add(&s->tail, bytes);
         if (s->head - s->tail <= RING_BYTES / 2) pthread_cond_broadcast(&s->not_full); // not for each command
     }
     pthread_mutex_unlock(&s->mutex);
@@ -282,13 +288,13 @@ static command *begin_push(wt__cpu_stream *s, command_kind kind, size_t args_byt
         command *c = (command *)&s->ring[s->head % RING_BYTES];
         *c = (command){.kind = want < bytes ? SKIP : kind, .bytes = (unsigned int)want};
         if (want == bytes) return c;
-        s->head += want; // the ring's end is too short: skip it
+        add(&s->head, want); // the ring's end is too short: skip it
     }
 }
 
 static void end_push(wt__cpu_stream *s, const command *c)
 {
-    s->head += c->bytes;
+    add(&s->head, c->bytes);
     s->n_queued++;
     pthread_cond_signal(&s->not_empty);
     pthread_mutex_unlock(&s->mutex);
@@ -379,6 +385,17 @@ bool wt__cpu_stream_idle(const wt_stream *stream)
     bool idle = reached((point){s->progress, s->n_queued});
     pthread_mutex_unlock(&s->mutex);
     return idle;
+}
+
+bool wt__cpu_stream_takes(const wt_stream *stream, int n_commands, size_t args_bytes)
+{
+    const wt__cpu_stream *s = (const wt__cpu_stream *)stream;
+    // the tail first: what is pushed in between is counted
+    const uint64_t tail = atomic_load_explicit(&s->tail, memory_order_acquire),
+                   used = atomic_load_explicit(&s->head, memory_order_relaxed) - tail;
+    size_t bytes = (size_t)n_commands * LINE_BYTES;
+    if (args_bytes) bytes += args_bytes + bytes + WT_MAX_ARGS_BYTES; // whole lines, and one skip at the ring's end
+    return used + bytes <= RING_BYTES || !used;
 }
 
 wt_status wt__cpu_stream_move(wt_stream *stream, wt__pool *pool)

@@ -19,6 +19,8 @@ wt_status wt__cpu_stream_copy(wt_stream *stream, wt__place to, wt__place from, s
 wt_status wt__cpu_stream_fill(wt_stream *stream, uintptr_t address, unsigned char value, size_t size_bytes);
 wt_status wt__cpu_stream_synchronize(wt_stream *stream);
 bool wt__cpu_stream_idle(const wt_stream *stream);
+/// More than the ring holds is taken when it is empty.
+bool wt__cpu_stream_takes(const wt_stream *stream, int n_commands, size_t args_bytes);
 
 wt_status wt__cpu_event_create(wt_device *device, wt_event **event);
 void wt__cpu_event_destroy(wt_event *event);

@@ -171,6 +171,7 @@ static const wt__device_ops cpu_ops = {
     .fill = wt__cpu_stream_fill,
     .stream_synchronize = wt__cpu_stream_synchronize,
     .stream_idle = wt__cpu_stream_idle,
+    .stream_takes = wt__cpu_stream_takes,
     .event_create = wt__cpu_event_create,
     .event_destroy = wt__cpu_event_destroy,
     .record = wt__cpu_event_record,

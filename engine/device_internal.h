@@ -31,6 +31,8 @@ typedef struct wt__device_ops {
     wt_status (*fill)(wt_stream *stream, uintptr_t address, unsigned char value, size_t size_bytes);
     wt_status (*stream_synchronize)(wt_stream *stream);
     bool (*stream_idle)(const wt_stream *stream); ///< nothing is queued or running; true on a lost device
+    /// So many commands with arguments of so many bytes in all can be queued now and nobody waits; NULL = not known.
+    bool (*stream_takes)(const wt_stream *stream, int n_commands, size_t args_bytes);
     wt_status (*event_create)(wt_device *device, wt_event **event);
     void (*event_destroy)(wt_event *event);
     wt_status (*record)(wt_event *event, wt_stream *stream);

@@ -88,7 +88,8 @@ struct wt_dispatch {
 };
 
 // All of these are called with the mutex held.
-bool wt__dispatch_room(wt_dispatch *dispatch, wt__lane *lane, bool with_marker); ///< notices what has ended on the way
+/// For a launch like this one; notices what has ended on the way.
+bool wt__dispatch_room(wt_dispatch *dispatch, wt__lane *lane, const wt_dispatch_request *request);
 bool wt__dispatch_ready(wt_dispatch *dispatch, wt__lane *lane, const wt_dispatch_ticket *after, int n_after,
                         bool *refused);
 WT_CHECKED wt_status wt__dispatch_issue(wt_dispatch *dispatch, wt__lane *lane, const wt_dispatch_request *request,

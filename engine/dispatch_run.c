@@ -8,6 +8,7 @@
 // asked. What is known are the ends noticed before, and, for a traced lane, a word in host memory that the device
 // itself writes after each launch.
 #include "dispatch_internal.h"
+#include "graph_internal.h"
 #include "kernel_internal.h"
 
 #include <stdio.h>
@@ -138,6 +139,13 @@ wt_status wt__dispatch_lost(wt_dispatch *d)
 
 // ---- markers
 
+/// A stream of the CPU backend that is full holds its caller, who has the mutex here: so it is asked before.
+static bool stream_takes(const wt__lane *lane, int n_commands, size_t args_bytes)
+{
+    const wt__device_ops *ops = lane->stream->device->ops;
+    return !ops->stream_takes || ops->stream_takes(lane->stream, n_commands, args_bytes);
+}
+
 /// For `n` more.
 static bool marker_room(const wt__lane *lane, int n)
 {
@@ -160,9 +168,15 @@ static bool put_marker(wt_dispatch *d, wt__lane *lane)
     return true;
 }
 
+/// As put_marker, but the stream makes nobody wait.
+static bool try_marker(wt_dispatch *d, wt__lane *lane)
+{
+    return stream_takes(lane, 1, 0) && put_marker(d, lane);
+}
+
 wt__marker *wt__dispatch_marker(wt_dispatch *d, wt__lane *lane, uint64_t sequence)
 {
-    if (lane->marked < sequence && !put_marker(d, lane)) return NULL;
+    if (lane->marked < sequence && !try_marker(d, lane)) return NULL;
     for (uint64_t k = lane->first_marker; k < lane->last_marker; k++) {
         wt__marker *m = &lane->markers[k % (uint64_t)lane->n_markers];
         if (m->upto >= sequence) return m;
@@ -170,11 +184,21 @@ wt__marker *wt__dispatch_marker(wt_dispatch *d, wt__lane *lane, uint64_t sequenc
     return NULL;
 }
 
+/// The launch with what goes before and behind it: waits for an event and for others, two markers, a begin.
+static bool stream_takes_all(const wt__lane *lane, const wt_dispatch_request *r)
+{
+    int n_commands = 1;
+    size_t args_bytes = r->function && r->n_args ? r->args->size_bytes : 0;
+    if (r->graph) wt__graph_load(r->graph, &n_commands, &args_bytes);
+    return stream_takes(lane, n_commands + 1 + WT_DISPATCH_MAX_AFTER + 3, args_bytes);
+}
+
 /// As far as is known now.
-static bool has_room(const wt_dispatch *d, const wt__lane *lane, bool with_marker)
+static bool has_room(const wt_dispatch *d, const wt__lane *lane, const wt_dispatch_request *r)
 {
     return !d->lost[0] && d->n_in_flight < d->max_in_flight &&
-           lane->launched - lane->done < (uint64_t)lane->max_in_flight && (!with_marker || marker_room(lane, 1));
+           lane->launched - lane->done < (uint64_t)lane->max_in_flight &&
+           (!(r->timed || r->watchdog_us) || marker_room(lane, 1)) && stream_takes_all(lane, r);
 }
 
 static bool partition_full(const wt_dispatch *d) { return !wt__partition_left(d->config.partition, WT__USE_KERNELS); }
@@ -187,7 +211,7 @@ static void notice_all(wt_dispatch *d)
     for (int k = 0; k < d->n_lanes && !d->lost[0]; k++) {
         wt__lane *lane = &d->lanes[k];
         if (!lane->stream) continue;
-        if (full || lane->launched - lane->done >= (uint64_t)lane->max_in_flight) put_marker(d, lane);
+        if (full || lane->launched - lane->done >= (uint64_t)lane->max_in_flight) try_marker(d, lane);
         notice(d, lane);
     }
 }
@@ -202,14 +226,14 @@ void wt__dispatch_yield(wt__member *self, wt__use use)
 
 bool wt__dispatch_reserve(wt_dispatch *d) { return wt__partition_take(d->config.partition, WT__USE_KERNELS, 1); }
 
-bool wt__dispatch_room(wt_dispatch *d, wt__lane *lane, bool with_marker)
+bool wt__dispatch_room(wt_dispatch *d, wt__lane *lane, const wt_dispatch_request *request)
 {
-    if (has_room(d, lane, with_marker)) return true;
+    if (has_room(d, lane, request)) return true;
     if (d->n_in_flight >= d->max_in_flight)
         notice_all(d);
     else
         notice(d, lane);
-    return has_room(d, lane, with_marker);
+    return has_room(d, lane, request);
 }
 
 // ---- order between lanes
@@ -341,7 +365,7 @@ static int next_entry(wt_dispatch *d, wt__lane *lane)
             wt__dispatch_unqueue(d, k);
             wt__dispatch_end(d, flight, WT_DISPATCH_CANCELLED, WT_ERR_CANCELLED);
         } else if (ready) { // no room for it is no room for those behind it
-            return has_room(d, lane, e->request.timed || e->request.watchdog_us) ? k : WT__NONE;
+            return has_room(d, lane, &e->request) ? k : WT__NONE;
         }
     }
     return WT__NONE;

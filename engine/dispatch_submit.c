@@ -138,7 +138,7 @@ static wt_status launch_or_queue(wt_dispatch *d, const wt_dispatch_request *r, i
         if (wt__dispatch_find(d, r->after[k], &status) == WT__NONE && status != WT_ERR_NOT_FOUND) return status;
     }
     bool direct = lane->head == WT__NONE && wt__dispatch_ready(d, lane, r->after, r->n_after, &refused) && !refused &&
-                  wt__dispatch_room(d, lane, r->timed || r->watchdog_us) && wt__dispatch_reserve(d);
+                  wt__dispatch_room(d, lane, r) && wt__dispatch_reserve(d);
     if (d->lost[0]) return WT_ERR_DEVICE_LOST;
     if (!direct) return queue_request(d, r, flight);
     *flight = take_flight(d, r);

@@ -115,6 +115,17 @@ static wt_status issue_nodes(const wt_graph *g, wt_stream *stream)
     return status;
 }
 
+void wt__graph_load(wt_graph *graph, int *n_commands, size_t *args_bytes)
+{
+    *n_commands = 0, *args_bytes = 0;
+    if (wt__handle_check(graph, WT__A_GRAPH)) return;
+    pthread_mutex_lock(&graph->mutex);
+    *n_commands = graph->n_nodes;
+    for (int k = 0; k < graph->n_nodes; k++)
+        for (int n = 0; n < graph->nodes[k].n_args; n++) *args_bytes += graph->nodes[k].args[n].size_bytes;
+    pthread_mutex_unlock(&graph->mutex);
+}
+
 wt_status wt_graph_launch(wt_graph *graph, wt_stream *stream)
 {
     wt_status status = wt__handle_check(graph, WT__A_GRAPH);

@@ -80,6 +80,8 @@ WT_CHECKED wt_status wt__graph_cuda_begin(wt_graph *graph, wt_stream *stream);
 void wt__graph_cuda_abandon(wt_graph *graph, wt_stream *stream);
 WT_CHECKED wt_status wt__graph_cuda_end(wt_graph *graph, wt_stream *stream);
 WT_CHECKED wt_status wt__graph_cuda_launch(wt_graph *graph, wt_stream *stream);
+/// What a launch queues on a stream of the CPU backend: commands, and bytes of arguments. 0 of a handle that is none.
+void wt__graph_load(wt_graph *graph, int *n_commands, size_t *args_bytes);
 WT_CHECKED wt_status wt__graph_cuda_update(wt_graph *graph, const wt__node *node, const wt_arg *args, int n_args);
 void wt__graph_cuda_destroy(wt_graph *graph);
 

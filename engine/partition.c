@@ -90,10 +90,11 @@ static wt_status make_slices(wt_layout *l, const wt_layout_config *config, slice
     const wt__slicing *slicing = l->device->ops->slicing;
     const bool confined = l->isolation == WT_ISOLATION_SMS;
     memset(s, 0, sizeof *s);
-    wt__plan *plan = malloc(sizeof *plan);
+    wt__plan *plan = calloc(1, sizeof *plan);
     if (!plan) return wt_fail(WT_ERR_NO_MEMORY, "layout: no memory for a plan");
     wt_status status = slicing->cut(l->device, confined, config->fine, &s->cut, &s->units);
-    if (!status) status = wt__layout_plan(config, &l->device->info, &s->units, plan);
+    if (!status && confined) status = wt__layout_plan(config, &l->device->info, &s->units, plan);
+    if (!status && !confined) status = wt__layout_share(config, &s->units);
     for (int k = 0; k < l->n_partitions && !status; k++)
         status = slicing->slice_create(l->device, s->cut, confined ? &plan->sets[k] : NULL, l->partitions[k].priority,
                                        &s->own[k], &s->own_sms[k]);

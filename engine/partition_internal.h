@@ -53,6 +53,9 @@ wt_status wt__layout_check(const wt_layout_config *config, const wt_device_info 
 /// Deal out the units. `config` was checked. Errors: WT_ERR_QUOTA with what is left.
 wt_status wt__layout_plan(const wt_layout_config *config, const wt_device_info *info, const wt__units *units,
                           wt__plan *plan);
+/// Where nobody has SMs of his own nothing is dealt out, and many may share few: only what is asked for is added up.
+/// Errors: WT_ERR_QUOTA.
+wt_status wt__layout_share(const wt_layout_config *config, const wt__units *units);
 
 /// The cut of a device, and a slice of it in which streams run; both belong to the backend.
 typedef struct wt__cut wt__cut;

@@ -163,6 +163,20 @@ wt_status wt__layout_plan(const wt_layout_config *config, const wt_device_info *
     return WT_OK;
 }
 
+wt_status wt__layout_share(const wt_layout_config *config, const wt__units *units)
+{
+    double asked = 0;
+    for (int k = 0; k < config->n_partitions; k++) {
+        const wt_partition_config *p = &config->partitions[k];
+        const double share = p->n_sms ? (double)p->n_sms / total_sms(units) : p->sm_share;
+        asked += share;
+        if (share > 1 || (asked > 1 + 1e-9 && !config->overcommit))
+            return wt_fail(WT_ERR_QUOTA, "layout: with partition %s the shares of %d SMs add up to %g, want at most 1",
+                           p->name, total_sms(units), asked);
+    }
+    return WT_OK;
+}
+
 // ---- presets
 
 /// `of_132` SMs of a GPU of 132, scaled and rounded down to the granularity, at least one unit.

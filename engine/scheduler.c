@@ -448,8 +448,8 @@ wt_status wt_scheduler_poll(wt_scheduler *s, int64_t *next_ns)
     return WT_OK;
 }
 
-// Sleep, unlocked, until it has ended and all callbacks about it are over.
-static wt_status await_end(wt_scheduler *s, wt__task *t, int64_t timeout_ns)
+// Sleep, unlocked, until it has ended and all callbacks about it are over; false: not within the limit.
+static bool await_end(wt_scheduler *s, const wt__task *t, int64_t timeout_ns)
 {
     int64_t most_ns = timeout_ns < WT__MAX_INTERVAL_NS ? timeout_ns : WT__MAX_INTERVAL_NS;
     int64_t end_ns = wt_clock_now_ns(NULL) + most_ns;
@@ -460,7 +460,7 @@ static wt_status await_end(wt_scheduler *s, wt__task *t, int64_t timeout_ns)
         waited = timeout_ns < 0 ? pthread_cond_wait(&s->ended, &s->mutex)
                                 : pthread_cond_timedwait(&s->ended, &s->mutex, &until);
     s->n_waiters--;
-    return t->info.state < WT_TASK_COMPLETED || t->n_actions ? WT_ERR_TIMEOUT : t->info.status;
+    return t->info.state >= WT_TASK_COMPLETED && !t->n_actions;
 }
 
 wt_status wt_scheduler_wait(wt_scheduler *s, wt_task task, int64_t timeout_ns)
@@ -472,9 +472,12 @@ wt_status wt_scheduler_wait(wt_scheduler *s, wt_task task, int64_t timeout_ns)
     wt__leave(s);        // what entering made due must not wait for us
     if (!t) return WT_ERR_BAD_ARG;
     pthread_mutex_lock(&s->mutex);
-    wt_status status = inside ? WT_ERR_STATE : await_end(s, t, timeout_ns);
+    const bool over = !inside && await_end(s, t, timeout_ns);
+    const wt_status status = t->info.status;
     t->n_waits--;
     pthread_mutex_unlock(&s->mutex);
-    return inside ? wt_fail(WT_ERR_STATE, "task %llu: cannot be waited for inside a callback",
-                            (unsigned long long)task.serial) : status;
+    const unsigned long long serial = task.serial;
+    if (inside) return wt_fail(WT_ERR_STATE, "task %llu: cannot be waited for inside a callback", serial);
+    if (!over) return wt_fail(WT_ERR_TIMEOUT, "task %llu: not over within %lld ns", serial, (long long)timeout_ns);
+    return status ? wt_fail(status, "task %llu: ended: %s", serial, wt_status_text(status)) : WT_OK;
 }

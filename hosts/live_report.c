@@ -50,5 +50,8 @@ json_t *live_report_json(live_session *session)
                      (int)h->realtime, "freewheel", (int)h->freewheel);
     json_object_update(all, more);
     json_decref(more);
+    more = json_pack("{s:i, s:i}", "threads", l->n_threads, "threads_wanted", l->n_threads_wanted);
+    json_object_update(all, more);
+    json_decref(more);
     return all;
 }

@@ -88,13 +88,20 @@ static int max_frames_of(const live_session *s)
     return frames > MIN_MAX_FRAMES ? frames : MIN_MAX_FRAMES;
 }
 
+/// Within a second, by the clock that does not jump; pthread_mutex_timedlock knows only the one that does.
+static bool lock_soon(pthread_mutex_t *mutex)
+{
+    const int64_t end_ns = wt_clock_now_ns(NULL) + 1000000000;
+    bool locked = false;
+    while (!(locked = !pthread_mutex_trylock(mutex)) && wt_clock_now_ns(NULL) < end_ns)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    return locked;
+}
+
 /// A load that takes long must not hold the host's thread: then the keeper does this when the load is through.
 void live__apply_format(live_session *s)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 1;
-    if (pthread_mutex_timedlock(&s->change, &until)) {
+    if (!lock_soon(&s->change)) {
         live__wake(s);
         return;
     }

@@ -88,9 +88,10 @@ static void put_head(pen *p, const live_view_page *page)
         put(p, "BYPASS");
     }
     end_row(p);
-    put(p, "%s  %.0f Hz  %d frames  latency %d frames, %.2f ms  path %s%s%s", s->host_name ? s->host_name : "-",
-        l->rate_hz, l->block_frames, l->latency_frames, latency_ms, live_path_name(l->path),
-        s->host.realtime ? "" : "  not real-time", s->host.freewheel ? "  freewheel" : "");
+    put(p, "%s  %.0f Hz  %d frames  latency %d frames, %.2f ms  path %s", s->host_name ? s->host_name : "-", l->rate_hz,
+        l->block_frames, l->latency_frames, latency_ms, live_path_name(l->path));
+    if (l->n_threads < l->n_threads_wanted) put(p, " with %d of %d threads", l->n_threads, l->n_threads_wanted);
+    put(p, "%s%s", s->host.realtime ? "" : "  not real-time", s->host.freewheel ? "  freewheel" : "");
     end_row(p);
 }
 

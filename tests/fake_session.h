@@ -163,6 +163,8 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
                  .rate_hz = 48000,
                  .block_frames = 64,
                  .latency_frames = 96,
+                 .n_threads = 512,
+                 .n_threads_wanted = 512,
                  .load = 0.125,
                  .process_ns = {1000, 100000, 90000, 150000, 160000, 170000, 180000},
                  .bypass = s->bypass},

@@ -194,6 +194,8 @@ static void stats_are_json(void **state)
     assert_non_null(stats);
     assert_string_equal(json_string_value(json_object_get(stats, "path")), "cpu");
     assert_int_equal(json_integer_value(json_object_get(stats, "latency_frames")), 96);
+    assert_int_equal(json_integer_value(json_object_get(stats, "threads")), 512);
+    assert_int_equal(json_integer_value(json_object_get(stats, "threads_wanted")), 512);
     assert_int_equal(json_integer_value(json_object_get(stats, "blocks")), 1000);
     assert_int_equal(json_integer_value(json_object_get(stats, "xruns")), 4);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(stats, "misses"), "late")), 2);

@@ -130,13 +130,14 @@ static void cancel_and_the_watchdog_reach_a_running_function(void **state)
     counting endless = {.n_wanted = 0};
     wt_task task = submit(&r, count_up, &endless, 0);
     while (!atomic_load(&endless.n_steps)) sched_yield();
-    assert_int_equal(wt_scheduler_wait(r.scheduler, task, MS), WT_ERR_TIMEOUT);
+    assert_fails(wt_scheduler_wait(r.scheduler, task, MS), WT_ERR_TIMEOUT, "task 1: not over within 1000000 ns");
     assert_ok(wt_scheduler_cancel(r.scheduler, task));
     assert_int_equal(wt_scheduler_wait(r.scheduler, task, WAIT_NS), WT_ERR_CANCELLED);
     wt_task watched;
     assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){.partition = r.partition, .timeout_ns = 5 * MS,
                                   .work = {.run = count_up, .user = &endless}}, &watched, NULL));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, watched, WAIT_NS), WT_ERR_TIMEOUT);
+    assert_fails(wt_scheduler_wait(r.scheduler, watched, WAIT_NS), WT_ERR_TIMEOUT,
+                 "task 2: ended: the work did not end in time");
     wt_task_info info;
     assert_ok(wt_scheduler_get_task(r.scheduler, watched, &info));
     assert_true(info.state == WT_TASK_FAILED && info.ended_ns - info.started_ns >= 5 * MS);

@@ -310,6 +310,60 @@ static void a_graph_is_dispatched_like_a_kernel(void **state)
     rig_free(&r);
 }
 
+// ---- the CPU alone
+
+enum { BIG_BYTES = 4096, N_BIG = 40 }; // more than twice what a stream holds
+
+static void add_one_item(const void *args, int item)
+{
+    (void)item;
+    atomic_fetch_add(*(atomic_int *const *)args, 1);
+}
+
+/// A launch, or a graph of them, with more arguments than a full stream takes.
+static wt_status submit_big(const rig *r, wt_graph *graph, wt_dispatch_ticket *ticket)
+{
+    unsigned char bytes[BIG_BYTES] = {0};
+    memcpy(bytes, &(atomic_int *){log_of(r)}, sizeof(atomic_int *));
+    const wt_arg big = {bytes, sizeof bytes};
+    const wt_dispatch_request one = {.function = add_one_item, .n_items = 1, .args = &big, .n_args = 1, .timed = true},
+                              all = {.graph = graph, .timed = true};
+    return wt_dispatch_submit(r->dispatch, graph ? &all : &one, ticket);
+}
+
+static wt_graph *big_graph(const rig *r)
+{
+    unsigned char bytes[BIG_BYTES] = {0};
+    memcpy(bytes, &(atomic_int *){log_of(r)}, sizeof(atomic_int *));
+    wt_graph *graph = NULL;
+    assert_ok(wt_graph_begin(r->streams[1], &graph));
+    for (int k = 0; k < N_BIG; k++) assert_ok(wt_stream_run(r->streams[1], add_one_item, bytes, sizeof bytes, 1));
+    assert_ok(wt_graph_end(graph));
+    return graph;
+}
+
+// A call that waited in a full stream had the dispatch's mutex, and nobody could ask, or launch elsewhere.
+static void a_full_stream_holds_nobody(void **state)
+{
+    for (int of_graph = 0; of_graph < 2; of_graph++) {
+        rig r = rig_on(device_of(state), NULL, NULL);
+        wt_graph *graph = of_graph ? big_graph(&r) : NULL;
+        wt_dispatch_ticket gate, other, big[N_BIG];
+        assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, &gate));
+        for (int k = 0; k < N_BIG; k++) assert_ok(submit_big(&r, graph, &big[k]));
+        assert_ok(submit_note(&r, 0, (wt_dispatch_request){.lane = r.lanes[1]}, &other));
+        assert_ok(wt_dispatch_wait(r.dispatch, other, -1));
+        assert_int_equal(wt_dispatch_wait(r.dispatch, big[0], 1000), WT_ERR_TIMEOUT);
+        assert_int_equal(info_of_ticket(&r, gate).state, WT_DISPATCH_LAUNCHED); // else it gave up, after 5 s
+        open_gate(&r);
+        assert_ok(wt_dispatch_drain(r.dispatch));
+        assert_int_equal(atomic_load(log_of(&r)), 1 + N_BIG * (of_graph ? N_BIG : 1));
+        for (int k = 0; k < N_BIG; k++) assert_true(info_of_ticket(&r, big[k]).device_us > 0);
+        wt_graph_destroy(graph);
+        rig_free(&r);
+    }
+}
+
 // ---- the GPU alone
 
 static void a_kernel_too_large_is_refused_with_its_name(void **state)
@@ -388,7 +442,8 @@ static void ten_thousand_of_them_leave_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest cpu[] = {BOTH_BACKENDS, cmocka_unit_test(every_failing_allocation_is_told),
+    const struct CMUnitTest cpu[] = {BOTH_BACKENDS, cmocka_unit_test(a_full_stream_holds_nobody),
+                                     cmocka_unit_test(every_failing_allocation_is_told),
                                      cmocka_unit_test(ten_thousand_of_them_leave_nothing)};
     const struct CMUnitTest cuda[] = {BOTH_BACKENDS, cmocka_unit_test(a_kernel_too_large_is_refused_with_its_name)};
     return cmocka_run_group_tests_name("dispatch: CPU", cpu, open_cpu, close_device) +

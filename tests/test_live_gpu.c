@@ -25,7 +25,10 @@ static void check_chain_within(wt_device *device, wt_live_path path, const wt_ch
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = LIVE_RATE, .channels = 2}, desc, &chain));
     const wt_live_config config = live_config_on(device, path, 2);
     wt_live *live = patient_live(&config, desc);
-    assert_int_equal(live_stats_of(live).path, path);
+    const wt_live_stats begun = live_stats_of(live);
+    assert_int_equal(begun.path, path);
+    assert_int_equal(begun.n_threads, begun.n_threads_wanted);
+    assert_int_equal(begun.n_threads > 0, live_on_gpu(device));
     process_blocks(chain, x, want, LIVE_FRAMES / 2, 64, LIVE_FRAMES);
     live_blocks(live, x, y, LIVE_FRAMES / 2, block, LIVE_FRAMES);
     assert_int_equal(wt_chain_set(chain, 0, 0, wt_chain_get(chain, 0, 0) * 0.9f), WT_OK);

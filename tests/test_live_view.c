@@ -90,6 +90,18 @@ static void the_page_in_utf8_and_colour(void **state)
     assert_non_null(strstr(text, "\033[32m#"));
 }
 
+/// A kernel that has fewer threads than its chain wants is slower, and nothing else would tell.
+static void threads_that_are_missing_are_told(void **state)
+{
+    (void)state;
+    live_session s;
+    live_view_page page;
+    fill(&page, &s);
+    page.stats.live.n_threads = 384;
+    assert_non_null(strstr(text_of(&page, &(live_view_size){.columns = 120, .rows = 30}),
+                           "  path cpu with 384 of 512 threads  not real-time\n"));
+}
+
 /// Cells of the widest line, and lines, where every character is one byte.
 static void measure(const char *text, int *columns, int *rows)
 {
@@ -332,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_in_ascii),
         cmocka_unit_test(the_page_in_utf8_and_colour),
+        cmocka_unit_test(threads_that_are_missing_are_told),
         cmocka_unit_test(the_page_fits_every_terminal),
         cmocka_unit_test(the_chosen_parameter_is_in_sight),
         cmocka_unit_test(names_cannot_move_the_cursor),

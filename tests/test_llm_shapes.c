@@ -63,6 +63,15 @@ static const wt_model_config quantised_experts[] = {
      .n_experts_used = 6, .norm_expert_weights = true},
 };
 
+/// More than llm_stream and llm_quant choose among in registers (WT_LLM_ROUTED): llm_choose does, with seven and 32 a
+/// lane. Of a prompt whose pairs are more than four an expert the tokens stand together by expert, else they do not.
+static const wt_model_config many_experts[] = {
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 128, .d_ff_expert = 64, .n_experts = 200,
+     .n_experts_used = 8, .norm_expert_weights = true},
+    {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 64, .d_ff_expert = 32, .n_experts = 1000,
+     .n_experts_used = 10},
+};
+
 // ---- the same on both
 
 static void feed(llm_pair *p, int n, int first, const char *what)
@@ -184,6 +193,19 @@ static void single_tokens_have_whole_vectors_for_experts(void **state)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             check_singles(&experts[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
     check_singles(&experts[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, FEW);
+}
+
+/// Nothing is rounded to 16 bits, neither of single tokens nor of prompts.
+static void more_experts_than_fit_registers(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof many_experts / sizeof *many_experts; k++) {
+        assert_true(many_experts[k].n_experts > WT_LLM_ROUTED);
+        check(&many_experts[k], WT_DTYPE_F32, 1e-5, ALL);
+        check_singles(&many_experts[k], WT_DTYPE_BF16, WT_LLM_AS_STORED, ALL);
+    }
+    check_singles(&many_experts[0], WT_DTYPE_BF16, WT_LLM_INT4, ALL);
 }
 
 static void also_for_quantised_experts(void **state)
@@ -493,6 +515,7 @@ int main(void)
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
                                        cmocka_unit_test(single_tokens_have_whole_vectors_for_experts),
+                                       cmocka_unit_test(more_experts_than_fit_registers),
                                        cmocka_unit_test(also_for_quantised_experts)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

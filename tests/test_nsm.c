@@ -62,7 +62,11 @@ static void open_manager(manager *m, const char *refusal)
 {
     *m = (manager){.refusal = refusal};
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->came, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->came, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     strcpy(m->folder, "/tmp/wt_nsm.XXXXXX");
     assert_non_null(mkdtemp(m->folder));
     snprintf(m->project, sizeof m->project, "%s/warptone.nABC", m->folder);
@@ -87,7 +91,7 @@ static void close_manager(manager *m)
 static const char *next(manager *m)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += WAIT_S;
     pthread_mutex_lock(&m->lock);
     int error = 0;

@@ -2,6 +2,7 @@
 #include "support/device_check.h"
 #include "support/testing.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -426,6 +427,45 @@ static void each_level_has_its_priorities_and_all_keep_the_other_limits(void **s
     }
 }
 
+static void *open_on_one_processor(void *user)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, user));
+    return NULL;
+}
+
+// Where each has all processors, one is enough for two; shares that add up to more than it are still refused.
+static void one_processor_is_shared_by_priority_and_not_dealt_out(void **state)
+{
+    (void)state;
+    wt_device *device = NULL;
+    wt_layout *layout = NULL;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_on_one_processor, &device), 0);
+    pthread_join(thread, NULL);
+    wt_partition_config two[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .sm_share = 0.5}, {.name = "llm"}};
+    wt_layout_config config = {.partitions = two, .n_partitions = 2};
+    assert_int_equal(wt_layout_create(device, &config, &layout), WT_ERR_QUOTA); // no SMs of his own for each
+    for (int level = WT_ISOLATION_PRIORITY; level <= WT_ISOLATION_NONE; level++) {
+        config.isolation = (wt_isolation)level;
+        two[1].sm_share = 0;
+        layout = layout_of(device, &config);
+        for (int k = 0; k < 2; k++) assert_int_equal(info_of(wt_layout_at(layout, k)).n_sms, 1);
+        assert_ok(wt_layout_destroy(layout));
+        two[1].sm_share = 0.7;
+        assert_fails(wt_layout_create(device, &config, &layout), WT_ERR_QUOTA,
+                     "layout: with partition llm the shares of 1 SMs add up to 1.2, want at most 1");
+        config.overcommit = true;
+        layout = layout_of(device, &config);
+        assert_ok(wt_layout_destroy(layout));
+        config.overcommit = false;
+    }
+    wt_device_close(device);
+}
+
 typedef struct seen {
     atomic_int n_allowed, nice;
 } seen;
@@ -515,7 +555,9 @@ static void its_kernels_compile_for_every_architecture(void **state)
 int main(void)
 {
     const struct CMUnitTest text[] = {cmocka_unit_test(its_kernels_compile_for_every_architecture)};
-    const struct CMUnitTest cpu[] = {BOTH_BACKENDS, cmocka_unit_test(threads_are_pinned_and_nice_as_the_level_says)};
+    const struct CMUnitTest cpu[] = {BOTH_BACKENDS,
+                                     cmocka_unit_test(one_processor_is_shared_by_priority_and_not_dealt_out),
+                                     cmocka_unit_test(threads_are_pinned_and_nice_as_the_level_says)};
     const struct CMUnitTest cuda[] = {BOTH_BACKENDS};
     return cmocka_run_group_tests_name("limits: kernels", text, NULL, NULL) +
            cmocka_run_group_tests_name("limits: CPU", cpu, open_cpu, close_device) +

@@ -160,4 +160,5 @@ def main():
               f"{aim:,} | {most:,.0f} | {'transforms' if by_work < by_bytes else 'bytes'} | {100 * value / most:.0f} % |")
 
 
-main()
+if __name__ == "__main__":
+    main()

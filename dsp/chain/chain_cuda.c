@@ -177,6 +177,12 @@ int wt__chain_cuda_threads(const wt_chain *chain)
     return chain->buffer_channels < 4 ? 128 * chain->buffer_channels : 512;
 }
 
+int wt__chain_cuda_run_threads(const wt_chain *chain)
+{
+    const int threads = 64 * chain->buffer_channels;
+    return threads < 128 ? 128 : threads > 512 ? 512 : threads;
+}
+
 size_t wt__chain_cuda_floats(const wt_chain *chain, int frames)
 {
     return (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
@@ -430,9 +436,7 @@ static wt_status choose_launch(wt_chain *chain)
             return wt_fail(WT_ERR_UNSUPPORTED, "%s: needs %zu bytes of shared memory, the device has %zu", chain->name,
                            bytes, room);
     }
-    int threads = 64 * chain->buffer_channels, most = wt_kernel_get_info(g->kernel).max_threads & ~31;
-    if (threads < 128) threads = 128;
-    if (threads > 512) threads = 512;
+    const int threads = wt__chain_cuda_run_threads(chain), most = wt_kernel_get_info(g->kernel).max_threads & ~31;
     g->launch = (wt_launch){.block = {threads < most ? threads : most}, .shared_bytes = bytes};
     g->args = (chain_args){
         .plans = (const unsigned char *)wt_buffer_address(g->plans),

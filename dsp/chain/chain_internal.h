@@ -80,6 +80,7 @@ WT_CHECKED wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, c
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared);
 /// Of a resident kernel's thread block, at most: so many where all lies in shared memory.
 int wt__chain_cuda_threads(const wt_chain *chain);
+int wt__chain_cuda_run_threads(const wt_chain *chain); ///< the same of chain_run
 /// Shared memory for buffers of so many frames and the scratch behind them; instance, plans and places follow.
 size_t wt__chain_cuda_floats(const wt_chain *chain, int frames);
 /// Shared memory that such a text takes for tables of lines.

@@ -116,6 +116,10 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats)
         .load = atomic_load_explicit(&live->load, memory_order_relaxed),
         .bypass = atomic_load_explicit(&live->bypass, memory_order_relaxed),
     };
+    if (stats->path != WT_LIVE_CPU && player->far->on_gpu) {
+        stats->n_threads = player->far->launch.block[0];
+        stats->n_threads_wanted = wt__chain_cuda_threads(player->chain);
+    }
     end_use(live, turn);
     for (int k = 0; k < WT_N_LIVE_MISSES; k++) {
         stats->misses[k] = atomic_load_explicit(&live->misses[k], memory_order_relaxed);

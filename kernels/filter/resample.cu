@@ -371,8 +371,8 @@ extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_END_WARPS * 32) resampl
     if (lane == 0) a.out[(long long)blockIdx.y * a.n_out + n] = sum;
 }
 
-extern "C" __global__ void resample_exact(wt_resample_args a) { exact<float>(a); }
-extern "C" __global__ void resample_exact_wide(wt_resample_args a) { exact<double>(a); }
+extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_THREADS) resample_exact(wt_resample_args a) { exact<float>(a); }
+extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_THREADS) resample_exact_wide(wt_resample_args a) { exact<double>(a); }
 extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_BLEND_WARPS * 32) resample_blend(wt_resample_args a)
 {
     blend<float>(a);

@@ -69,6 +69,9 @@ typedef struct wt_llm_place_args {
     int n_heads, n_kv_heads, narrow_q;
 } wt_llm_place_args;
 
+#define WT_LLM_PLACE_WARPS  8
+#define WT_LLM_PLACE_BLOCKS 4 ///< on a processor, before a warp takes several heads
+
 /// Keys and values of a page to another.
 typedef struct wt_llm_copy_args {
     void *keys, *values; ///< of all pages
@@ -226,6 +229,7 @@ typedef struct wt_llm_quant_args {
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
 #define WT_LLM_QUANT_WARPS   8 ///< of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
+#define WT_LLM_QUANT_BLOCKS  2 ///< of one launch on a processor, where its shared memory is enough
 
 /// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts,
 /// `columns` altogether, what is known of its groups, the sums of the warps, and barriers.

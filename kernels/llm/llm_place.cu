@@ -5,7 +5,7 @@
 
 #include "overlap.cuh"
 
-#define WARPS   8
+#define WARPS   WT_LLM_PLACE_WARPS
 #define AT_ONCE 2 // heads that are used while others are on their way
 
 static constexpr int widest(int n) { return D_HEAD % n ? widest(n / 2) : n; }

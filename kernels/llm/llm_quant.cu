@@ -89,6 +89,7 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
 #pragma unroll 4
         for (int w = half; w < all; w += 2) y += partial[16 * w];
         y += __shfl_xor_sync(ALL, y, 16);
+        __syncwarp(); // all lanes have read: a shuffle orders no memory
         if (tile + RING * in.step < a.n_tiles && lane < BLOCKS) { // else nobody waits for it
             if (BLOCKS == 1)
                 barrier_arrive(&m.finished[i % RING]);
@@ -245,7 +246,7 @@ template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_qu
 
 // Bounds of four warps more leave 80 registers, beside which a block of attention finds its own.
 #define KERNEL(name, blocks)                                                                                           \
-    extern "C" __global__ void CLUSTER_##blocks __launch_bounds__(32 * (WARPS + 4), 2)                                 \
+    extern "C" __global__ void CLUSTER_##blocks __launch_bounds__(32 * (WARPS + 4), WT_LLM_QUANT_BLOCKS)               \
         name(const __grid_constant__ wt_llm_quant_args a)                                                              \
     {                                                                                                                  \
         run<blocks>(a);                                                                                                \

@@ -147,7 +147,7 @@ enum {
     LOCK_ALL = LOCK_THREADS * LOCK_BINS,      // not fewer than there are
     LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,       // at most: they lie three bins apart
     LOCK_EDGE = 2,
-    LOCK_BLOCKS = 65536 / 56 / LOCK_THREADS // a processor must hold, by registers: lines wait for no other line
+    LOCK_BLOCKS = wt__vocoder_blocks(SPECTRUM_N)
 };
 
 struct lock_frame {

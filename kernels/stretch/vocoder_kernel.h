@@ -74,6 +74,9 @@ WT_SPECTRUM_BOTH int wt__vocoder_threads(int n_fft)
     return (n_fft / 2 + 1 + warp - 1) / warp * 32;
 }
 
+/// Its blocks that a processor must hold: 56 registers a thread, for lines wait for no other line.
+WT_SPECTRUM_BOTH int wt__vocoder_blocks(int n_fft) { return 65536 / 56 / wt__vocoder_threads(n_fft); }
+
 /// Bytes of shared memory it takes.
 WT_SPECTRUM_BOTH int wt__vocoder_lock_bytes(int n_fft)
 {

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) vad_batch_listen(vad_ba
     if (lane == 0) a.windows[item] = {sum, cross, high};
 }
 
-extern "C" __global__ void vad_batch_decide(vad_batch_args a)
+extern "C" __global__ void __launch_bounds__(32) vad_batch_decide(vad_batch_args a)
 {
     const int line = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (line >= a.n_lines) return;

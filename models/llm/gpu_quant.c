@@ -159,7 +159,7 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind, bool ha
     while (s.team > 1 && s.team / 2 >= n) s.team /= 2;
     s.teams = WT_LLM_QUANT_WARPS / s.team;
     s.turns = (n + s.team - 1) / s.team;
-    for (s.blocks = 2;; s.blocks--) {
+    for (s.blocks = WT_LLM_QUANT_BLOCKS;; s.blocks--) {
         const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES - STATIC_BYTES;
         s.stages = (s.cluster > 1 ? SHARED_STAGES : MOST_STAGES) * s.teams;
         while (s.stages > s.teams && shared_of(kind, s) > room) s.stages -= s.teams;

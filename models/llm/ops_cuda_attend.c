@@ -5,9 +5,7 @@ enum {
     FLASH_TOKENS = 17,
     FLASH_BLOCK = 128,
     FLASH_THREADS = 384,
-    PLACE_WARPS = 8,
-    PLACE_BLOCKS = 4, ///< on a processor, before a warp takes several heads
-    ATTEND_THREADS = 128
+    ATTEND_THREADS = 128,
 };
 
 static wt_llm_cache cache_of(const wt__pass *p, int layer)
@@ -68,12 +66,12 @@ void wt__gpu_place(wt__pass *p, int layer)
                                  .n_heads = c->n_heads,
                                  .n_kv_heads = c->n_kv_heads,
                                  .narrow_q = by_flash(s) && s->gpu->flash_by_wgmma};
-    const int of_token = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
-    const int wanted = (PLACE_BLOCKS * s->gpu->n_sms + s->n_tokens - 1) / s->n_tokens;
+    const int of_token = (c->n_heads + 2 * c->n_kv_heads + WT_LLM_PLACE_WARPS - 1) / WT_LLM_PLACE_WARPS;
+    const int wanted = (WT_LLM_PLACE_BLOCKS * s->gpu->n_sms + s->n_tokens - 1) / s->n_tokens;
     wt__gpu_launch(
         p, WT__LLM_PLACE,
-        (wt_launch){.grid = {s->n_tokens, wanted < of_token ? wanted : of_token}, .block = {32 * PLACE_WARPS}}, &a,
-        sizeof a);
+        (wt_launch){.grid = {s->n_tokens, wanted < of_token ? wanted : of_token}, .block = {32 * WT_LLM_PLACE_WARPS}},
+        &a, sizeof a);
 }
 
 /// Processors that were cut `fine` have no room for large clusters: the largest of up to 2 to `form` blocks that they

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <warptone/clock.h>
 
 #ifdef WT_HAVE_JACK
 
@@ -103,8 +104,8 @@ static int on_record(jack_nframes_t n, void *user)
 static jack_client_t *open_client(const jack_api *jack, const char *name, const jack_server *server)
 {
     jack_client_t *client = NULL;
-    const time_t until = time(NULL) + 30; // one refusal takes up to 5 s
-    while (!client && time(NULL) < until) {
+    const int64_t until_ns = wt_clock_now_ns(NULL) + 30000000000; // one refusal takes up to 5 s
+    while (!client && wt_clock_now_ns(NULL) < until_ns) {
         client = jack->client_open(name, JackNoStartServer | JackServerName, NULL, server->name);
         if (!client) pause_ms(100);
     }

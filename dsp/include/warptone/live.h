@@ -179,6 +179,9 @@ typedef struct wt_live_stats {
     wt_histogram_summary process_ns;    ///< time in wt_live_process
     wt_histogram_summary round_trip_ns; ///< from the doorbell to the answer; zero counts on the CPU path
     bool bypass;
+    /// Of a thread block of the GPU's kernel, and what the chain wants: with fewer, where registers are short, a block
+    /// takes longer. 0 on the CPU path.
+    int n_threads, n_threads_wanted;
 } wt_live_stats;
 
 void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but rt]

@@ -244,7 +244,9 @@ wt_status wt_scheduler_poll(wt_scheduler *scheduler, int64_t *next_ns);
 
 /// Wait in real time until the task has ended and `done` has returned; gives how it ended (WT_OK, WT_ERR_CANCELLED, its
 /// failure). `timeout_ns` < 0 = forever.
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_TIMEOUT, WT_ERR_STATE (called from a callback: it would never end).  [worker]
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_STATE (called from a callback: it would never end), WT_ERR_TIMEOUT: not over by then.
+/// A task that ran longer than its own `timeout_ns` gives WT_ERR_TIMEOUT as well, since so it ended: that one is
+/// WT_TASK_FAILED for wt_scheduler_get_task, and the sentence of wt_last_error says "ended".  [worker]
 WT_CHECKED wt_status wt_scheduler_wait(wt_scheduler *scheduler, wt_task task, int64_t timeout_ns);
 
 // ---- figures
