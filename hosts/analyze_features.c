@@ -319,7 +319,7 @@ static wt_status stack(analyze_result *whole, int first, const analyze_result *p
     for (int k = 0; k < part->n_arrays; k++) {
         const analyze_array *from = &part->arrays[k];
         if (from->layout == ANALYZE_EVENTS || from->layout == ANALYZE_SPANS)
-            return wt_fail(WT_ERR_BAD_ARG, "%s: lists of %d channels differ in length; leave --channels out",
+            return wt_fail(WT_ERR_BAD_ARG, "%s: lists of %d channels may differ in length; leave --channels out",
                            from->name, channels);
         const size_t bytes = (size_t)analyze_count(from) * analyze_item_bytes(from->type);
         if (c == 0) {

@@ -64,8 +64,9 @@ wt_status analyze_gpu_contrast_parts(const analyze_batch *b, analyze_result *par
 
 wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts)
 {
-    if (!b->whole || b->signal.options->ops.shape.contrast.linear)
-        return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
+    const bool linear = b->signal.options->ops.shape.contrast.linear;
+    const analyze_array *like = linear ? &analyze_like.linear_contrast : &analyze_like.contrast;
+    if (!b->whole || linear) return add_shape(b, parts, like, WT_SPECTRAL_CONTRAST);
     wt_status status = analyze_gpu_contrast_parts(b, parts);
     for (int k = 0; k < b->n_used && !status; k++) analyze_contrast_of_parts(&parts[k], b->whole + k);
     return status;

@@ -121,8 +121,8 @@ void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
 wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
 {
     const wt_spectral_contrast_config *config = &s->options->ops.shape.contrast;
-    if (!s->whole || config->linear)
-        return add_shape(s, r, &analyze_like.contrast, n_bands_of(config), true, contrast);
+    const analyze_array *like = config->linear ? &analyze_like.linear_contrast : &analyze_like.contrast;
+    if (!s->whole || config->linear) return add_shape(s, r, like, n_bands_of(config), true, contrast);
     wt_status status = analyze_contrast_parts(s, r);
     if (!status) analyze_contrast_of_parts(r, s->whole);
     return status;

@@ -160,7 +160,11 @@ static void mark_rows(panel *q, const analyze_array *a)
 {
     const int n = (int)analyze_n_rows(a), step = n > 60 ? 20 : n > 12 ? 5 : 1;
     for (int k = 0; k < n; k += step) add_mark(q, k + 0.5, "%d", k);
-    q->axes.y.label = "coefficient";
+    q->axes.y.label = !strcmp(a->name, "contrast")       ? "band"
+                      : !strcmp(a->name, "activations")  ? "component"
+                      : !strcmp(a->name, "tempo_ratios") ? "ratio"
+                      : !strcmp(a->name, "tonnetz")      ? "dimension"
+                                                         : "coefficient";
 }
 
 static void set_rows(panel *q, const analyze_report *report, const analyze_array *a)
@@ -211,7 +215,7 @@ static void set_colours(panel *q, const analyze_array *a, const float *pixels, i
         q->low = -M_PI, q->high = M_PI, q->colours = "phase (rad)";
     } else if (a->rows == ANALYZE_ROWS_INDEX || a->rows == ANALYZE_ROWS_TEMPO || !strcmp(a->name, "pcen")) {
         float *sorted = malloc(sizeof(float) * (size_t)count);
-        q->low = -1, q->colours = "value";
+        q->low = -1, q->colours = a->unit[0] ? a->unit : "value";
         if (!sorted) return;
         memcpy(sorted, pixels, sizeof(float) * (size_t)count);
         qsort(sorted, (size_t)count, sizeof *sorted, by_value);
