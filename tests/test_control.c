@@ -102,7 +102,7 @@ static void what_is_wrong_is_said_in_one_line(void **state)
     assert_answer(&s, "midi_map gain gain_db 16 7 0 1", "resp -1 midi_map: channel is \"16\", want a number in 0..15");
     assert_answer(&s, "midi_map gain gain_db 1 7 0",
                   "resp -1 midi_map: 3 words after the parameter, want 4 or one more");
-    assert_answer(&s, "preset_load broken", "resp -1 broken.yaml:3: no node is named \"x\"");
+    assert_answer(&s, "preset_load broken", "resp -1 broken.yaml:3:\\nno node is named \"x\"");
     assert_string_equal(s.preset, "voice");
     assert_answer(&s, "preset_load \"x", "resp -1 a quote has no end");
     assert_answer(&s, "a b c d e f g h i j k l m", "resp -1 the line has more than 12 words");
