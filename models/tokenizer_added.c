@@ -22,6 +22,16 @@ wt_status wt__tok_add_added_token(wt_tokenizer *t, const wt__tok_added_token *to
     return wt__tok_add_token(t, token->id, token->content, strlen(token->content));
 }
 
+int32_t wt__tok_beyond(const wt_tokenizer *t, int32_t n)
+{
+    for (int32_t id = n; id < t->n_tokens; id++) {
+        bool added = t->name[id] < 0; // no token at all
+        for (size_t i = 0; i < t->n_added && !added; i++) added = t->added[i].id == id;
+        if (!added) return id;
+    }
+    return -1;
+}
+
 static wt_status trie_add(wt__tok_trie *trie, const char *text, size_t size, int32_t token)
 {
     int32_t node = 0;

@@ -182,6 +182,8 @@ void wt__tok_set_merge(wt_tokenizer *t, int32_t left, int32_t right, uint32_t ra
 wt_status wt__tok_merges_of_ranks(wt_tokenizer *t, const uint32_t *rank);
 
 wt_status wt__tok_add_added_token(wt_tokenizer *t, const wt__tok_added_token *token);
+/// The first id of `n` or above that a token of the vocabulary has, added tokens apart; -1 = none.
+int32_t wt__tok_beyond(const wt_tokenizer *t, int32_t n);
 /// Once the normalizer is there: the trees that find the added tokens.
 wt_status wt__tok_index_added_tokens(wt_tokenizer *t);
 /// The next added token at or after `from`; *token NULL = none.

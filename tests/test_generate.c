@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <warptone/batcher.h>
 #include <warptone/generate.h>
 
 // ---- text
@@ -342,6 +343,39 @@ static void refuse_another_vocabulary(void **state, answer_fixture *f)
     wt_llm_close(draft);
 }
 
+/// Of a model of 128 tokens: an added token beyond is let be, another is not.
+static void refuse_another_tokenizer(void **state, answer_fixture *f)
+{
+#define OF_VOCAB(vocab)                                                                                                \
+    "{\"model\":{\"vocab\":" vocab ",\"merges\":[]},\"added_tokens\":[{\"id\":128,\"content\":\"[PAD]\"}]}"
+    static const char *const files[] = {OF_VOCAB("{\"a\":0,\"b\":127}"), OF_VOCAB("{\"a\":0,\"bc\":200}")};
+    const char *path = test_path(state, "tokenizer.json");
+    for (int k = 0; k < 2; k++) {
+        wt_tokenizer *t;
+        wt_generator *g;
+        wt_batcher *b;
+        test_spill(path, files[k], strlen(files[k]));
+        assert_ok(wt_tokenizer_open(path, &t));
+        const wt_generator_config c = {
+            .session = f->session, .sampler = f->sampler, .n_positions = POSITIONS, .tokenizer = t};
+        const wt_batcher_config many = {.session = f->session, .tokenizer = t};
+        if (!k) {
+            assert_ok(wt_generator_create(&c, &g));
+            assert_ok(wt_batcher_create(&many, &b));
+            wt_generator_destroy(g);
+            wt_batcher_destroy(b);
+        } else {
+            assert_fails(wt_generator_create(&c, &g), WT_ERR_BAD_ARG,
+                         "generate: the tokenizer's token 200, \"bc\", is none of the model's, want 0..127");
+            assert_fails(wt_batcher_create(&many, &b), WT_ERR_BAD_ARG,
+                         "batcher: the tokenizer's token 200, \"bc\", is none of the model's, want 0..127");
+            assert_null(g);
+            assert_null(b);
+        }
+        wt_tokenizer_close(t);
+    }
+}
+
 static void bad_use_is_refused(void **state)
 {
     answer_fixture f = open_models(state, WT_BACKEND_CPU, WT_LLM_AS_STORED);
@@ -359,6 +393,7 @@ static void bad_use_is_refused(void **state)
     assert_fails(wt_generator_create(&c, &g), WT_ERR_BAD_ARG, "generate: keep 15 tokens, want 0..14");
     refuse_another_vocabulary(state, &f);
     assert_null(g);
+    refuse_another_tokenizer(state, &f);
     assert_fails(wt_strategy_find("magic", &strategy), WT_ERR_NOT_FOUND,
                  "strategy \"magic\" is not known, want single, ngram, draft, early, jacobi or lookahead");
     assert_ok(wt_strategy_find("lookahead", &strategy));

@@ -1,5 +1,6 @@
 // From tokens to what is told of an answer, and where it ends.
 #include "answer.h"
+#include "../tokenizer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,15 @@ const char *wt_finish_name(wt_finish finish)
                                         [WT_FINISH_CONTEXT] = "context",
                                         [WT_FINISH_CANCELLED] = "cancelled"};
     return (unsigned)finish <= WT_FINISH_CANCELLED ? names[finish] : "unknown";
+}
+
+wt_status wt__answer_fits(const char *who, const wt_llm *llm, const wt_tokenizer *tokenizer)
+{
+    const int n = llm->config.vocab_size;
+    const int32_t id = tokenizer ? wt__tok_beyond(tokenizer, n) : -1;
+    if (id < 0) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "%s: the tokenizer's token %d, \"%.40s\", is none of the model's, want 0..%d", who,
+                   (int)id, wt_tokenizer_token(tokenizer, id), n - 1);
 }
 
 wt_status wt__answer_create(wt__answer *a, const wt_answer_text_config *text)

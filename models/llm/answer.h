@@ -24,6 +24,9 @@ typedef struct wt__answer {
     bool ended;
 } wt__answer;
 
+/// Are the tokenizer's tokens the model's? Added ones may lie beyond the vocabulary: models with more tokens than rows
+/// are published, and their texts refused. NULL is allowed. Errors: WT_ERR_BAD_ARG.
+WT_CHECKED wt_status wt__answer_fits(const char *who, const wt_llm *llm, const wt_tokenizer *tokenizer);
 /// The settings are there; takes the text's state and room for ids.
 WT_CHECKED wt_status wt__answer_create(wt__answer *answer, const wt_answer_text_config *text);
 void wt__answer_destroy(wt__answer *answer);

@@ -75,6 +75,8 @@ wt_status wt_batcher_create(const wt_batcher_config *config, wt_batcher **batche
     if (config->max_requests < 0)
         return wt_fail(WT_ERR_BAD_ARG, "batcher: %d requests, want 0 or more", config->max_requests);
     if (s->pool.n_free < s->pool.n) return wt_fail(WT_ERR_BAD_ARG, "batcher: the session has tokens");
+    wt_status status = wt__answer_fits("batcher", s->llm, config->tokenizer);
+    if (status) return status;
     wt_batcher *b = calloc(1, sizeof *b);
     if (!b) return wt_fail(WT_ERR_NO_MEMORY, "batcher: handle");
     pthread_mutex_init(&b->mutex, NULL);
@@ -82,7 +84,7 @@ wt_status wt_batcher_create(const wt_batcher_config *config, wt_batcher **batche
     if (!b->config.max_requests) b->config.max_requests = DEFAULT_REQUESTS;
     if (s->llm->config.rope.kind == WT_ROPE_DYNAMIC) b->config.no_sharing = true; // angles follow the whole length
     b->session = s;
-    wt_status status = take_memory(b);
+    status = take_memory(b);
     if (!status) {
         *batcher = b;
         return WT_OK;

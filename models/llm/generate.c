@@ -83,6 +83,8 @@ wt_status wt_strategy_find(const char *name, wt_strategy *strategy)
 static wt_status check(const wt_generator_config *c)
 {
     const wt_llm *llm = c->session->llm;
+    wt_status status = wt__answer_fits("generate", llm, c->tokenizer);
+    if (status) return status;
     if (c->n_positions < 1) return wt_fail(WT_ERR_BAD_ARG, "generate: %d positions, want 1 or more", c->n_positions);
     if (c->n_top < 0 || c->n_top > WT_LLM_MOST_TOP)
         return wt_fail(WT_ERR_BAD_ARG, "generate: %d most probable tokens, want 0..%d", c->n_top, WT_LLM_MOST_TOP);

@@ -41,7 +41,8 @@ typedef struct wt_request {
     void *user;
 } wt_request;
 
-/// Errors: WT_ERR_BAD_ARG (max_requests, a session that has tokens), WT_ERR_NO_MEMORY.  [worker]
+/// Errors: WT_ERR_BAD_ARG (max_requests, a session that has tokens, a tokenizer with others than the model's),
+/// WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_batcher_create(const wt_batcher_config *config, wt_batcher **batcher);
 /// Requests that are left are not told of. NULL is allowed.  [worker]
 void wt_batcher_destroy(wt_batcher *batcher);

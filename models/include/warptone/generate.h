@@ -131,8 +131,9 @@ typedef struct wt_generation {
     int n_dropped;            ///< tokens of prompt and answer, by n_keep
 } wt_generation;
 
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY. With RoPE of kind dynamic every strategy is `single`, as
-/// angles depend on the steps there.  [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, or a token of the tokenizer that the model has not (but for added ones),
+/// WT_ERR_NO_MEMORY. With RoPE of kind dynamic every strategy is `single`, as angles depend on the steps there.
+/// [worker]
 WT_CHECKED wt_status wt_generator_create(const wt_generator_config *config, wt_generator **generator);
 void wt_generator_destroy(wt_generator *generator); ///< NULL is allowed.  [worker]
 
