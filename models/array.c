@@ -59,18 +59,19 @@ wt_status wt_array_slice(const wt_array *array, int axis, int64_t begin, int64_t
     wt_status status = check_axis("a slice", array, axis);
     if (status) return status;
     const int64_t n = array->shape[axis], first = begin < 0 ? begin + n : begin, last = end < 0 ? end + n : end;
-    if (step < 1 || first < 0 || last > n || last < first)
+    if (!step || step == INT64_MIN || first < 0 || last > n || last < first)
         return wt_fail(WT_ERR_BAD_ARG, "array: elements %lld..%lld in steps of %lld of %lld, want a range in it",
                        (long long)begin, (long long)end, (long long)step, (long long)n);
-    const int64_t offset = first * array->strides[axis];
-    if (is_packed(array->dtype) && offset % 2 && last > first)
+    const int64_t kept = last == first ? 0 : (last - first - 1) / (step < 0 ? -step : step) + 1;
+    const int64_t offset = kept ? (step < 0 ? last - 1 : first) * array->strides[axis] : 0;
+    if (is_packed(array->dtype) && offset % 2)
         return wt_fail(WT_ERR_BAD_ARG,
                        "array: a slice of %s begins %lld elements on, within a byte, want an even number",
                        wt_dtype_name(array->dtype), (long long)offset);
     *view = *array;
     view->data += (uintptr_t)bytes_of(array, offset);
-    view->shape[axis] = (last - first + step - 1) / step;
-    view->strides[axis] *= step;
+    view->shape[axis] = kept;
+    if (kept > 1) view->strides[axis] *= step;
     return WT_OK;
 }
 

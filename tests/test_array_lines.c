@@ -38,17 +38,20 @@ static void reductions_over_any_axes(void **state)
         wt_array in = TAKE(r, type, A, B, C, D);
         array_put(r, &in, x);
         for (unsigned axes = 1; axes < 16; axes++) {
-            int64_t shape[4];
+            int64_t shape[4], kept[4];
             int n_out = 1, n_in = 1, rank = 0;
-            for (int d = 0; d < 4; d++)
+            for (int d = 0; d < 4; d++) {
+                kept[d] = axes >> d & 1 ? 1 : extents[d];
                 if (axes >> d & 1)
                     n_in *= extents[d];
                 else
                     n_out *= extents[d], shape[rank++] = extents[d];
+            }
             for (int op = 0; op < WT_N_REDUCE; op++) {
                 if (t && op == WT_REDUCE_PROD) continue; // overflows
                 r->n_buffers = t + 1;                    // of earlier results nothing is needed
                 wt_array out = array_take(r, op == WT_REDUCE_MEAN || !t ? WT_DTYPE_F64 : WT_DTYPE_I64, rank, shape);
+                if (op % 2) assert_ok(wt_array_reshape(&out, 4, kept, &out)); // with ones for the reduced
                 assert_ok(wt_array_reduce(r->arrays, r->stream, (wt_reduce)op, &in, axes, &out));
                 array_get(r, &out, got);
                 wt_buffer_destroy(r->buffers[--r->n_buffers]);
@@ -167,6 +170,25 @@ static void the_largest_come_first_and_the_first_of_equals(void **state)
     array_rig_end(r);
 }
 
+// As NumPy and SciPy: no line of a softmax is left without its NaN, none gets one that has a number and -infinities.
+static void lines_of_infinities(void **state)
+{
+    array_rig *r = array_rig_of(state);
+    const double x[12] = {-INFINITY, -INFINITY, -INFINITY, 0, -INFINITY, 0, NAN, 1, 2, INFINITY, 1, 2};
+    double got[12];
+    wt_array in = TAKE(r, WT_DTYPE_F32, 4, 3), out = TAKE(r, WT_DTYPE_F32, 4, 3);
+    array_put(r, &in, x);
+    for (int logarithm = 0; logarithm < 2; logarithm++) {
+        assert_ok(wt_array_softmax(r->arrays, r->stream, &in, 1, logarithm, &out));
+        array_get(r, &out, got);
+        for (int k = 0; k < 3; k++) assert_true(isnan(got[k]) && isnan(got[6 + k]));
+        const double half = logarithm ? (double)(float)-0.69314718055994531 : 0.5;
+        assert_true(got[3] == half && got[4] == (logarithm ? -INFINITY : 0) && got[5] == half);
+        assert_true(isnan(got[9]));
+    }
+    array_rig_end(r);
+}
+
 // ---- indices, pieces
 
 static void gather_and_scatter_are_each_others_ways_back(void **state)
@@ -240,18 +262,35 @@ static void pieces_are_put_together_and_cut_again(void **state)
 
 // ---- random numbers
 
-// The first words of counter 0 and key 0 are those of Random123's known answers.
-static void random_numbers_are_philox(void **state)
+// The first words of counter 0 and key 0 are those of Random123's known answers (kat_vectors); the others, of all bits
+// of counter and key and of a carry within the counter, are by a Philox written apart that gives all three of them.
+static void words_are_those_of_philox(void **state)
+{
+    static const struct {
+        uint64_t seed, number, words;
+    } rows[] = {{0, 0, 0x6627e8d5e169c58d},
+                {0x299f31d0a4093822, 0x85a308d3243f6a88, 0xe69c9c31b5a3d762},
+                {0x299f31d0a4093822, 0xffffffff, 0xd36a45d175e44b37},
+                {0x299f31d0a4093822, 0x100000000, 0xa7a593ce943d4235}};
+    array_rig *r = array_rig_of(state);
+    wt_array bits = TAKE(r, WT_DTYPE_I64, 2);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        int64_t got[2];
+        assert_ok(wt_array_random(r->arrays, r->stream, WT_RANDOM_BITS, rows[k].seed, rows[k].number, &bits));
+        assert_ok(wt_stream_download(r->stream, got, array_buffer(r, &bits), 0, sizeof got));
+        assert_ok(wt_stream_synchronize(r->stream));
+        assert_true(got[0] == (int64_t)(rows[k].words >> 1));
+        if (k == 2) assert_true(got[1] == (int64_t)(rows[3].words >> 1)); // the next number
+    }
+    array_rig_end(r);
+}
+
+static void random_numbers_are_spread_as_they_should(void **state)
 {
     enum { N = 200000 };
     array_rig *r = array_rig_of(state);
     double *x = malloc(sizeof *x * N), mean = 0, square = 0, got[4];
-    wt_array bits = TAKE(r, WT_DTYPE_I64, 1), u = TAKE(r, WT_DTYPE_F64, N), two = TAKE(r, WT_DTYPE_F64, 2, 2), view;
-    int64_t first;
-    assert_ok(wt_array_random(r->arrays, r->stream, WT_RANDOM_BITS, 0, 0, &bits));
-    assert_ok(wt_stream_download(r->stream, &first, array_buffer(r, &bits), 0, sizeof first));
-    assert_ok(wt_stream_synchronize(r->stream));
-    assert_true(first == (int64_t)(0x6627e8d5e169c58dull >> 1));
+    wt_array u = TAKE(r, WT_DTYPE_F64, N), two = TAKE(r, WT_DTYPE_F64, 2, 2), view;
     for (int kind = WT_RANDOM_UNIFORM; kind <= WT_RANDOM_NORMAL; kind++) {
         assert_ok(wt_array_random(r->arrays, r->stream, (wt_random)kind, 42, 1000, &u));
         array_get(r, &u, x);
@@ -281,8 +320,8 @@ static void uniform_numbers_of_every_type_are_below_one(void **state)
     static const struct {
         wt_dtype type;
         double steps; // from 0 to 1
-    } rows[] = {{WT_DTYPE_F32, 0x1p24}, {WT_DTYPE_F16, 2048}, {WT_DTYPE_BF16, 256}, {WT_DTYPE_F8_E4M3, 16},
-                {WT_DTYPE_F8_E5M2, 8}, {WT_DTYPE_F4, 2}};
+    } rows[] = {{WT_DTYPE_F32, 0x1p24}, {WT_DTYPE_F16, 2048},  {WT_DTYPE_BF16, 256},
+                {WT_DTYPE_F8_E4M3, 16}, {WT_DTYPE_F8_E5M2, 8}, {WT_DTYPE_F4, 2}};
     wt_array seen = TAKE(r, WT_DTYPE_F64, N);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         double mean = 0;
@@ -327,11 +366,13 @@ int main(void)
         cmocka_unit_test(uniform_numbers_of_every_type_are_below_one),
         cmocka_unit_test(long_reductions_and_their_nans),
         cmocka_unit_test(lines_along_each_axis),
+        cmocka_unit_test(lines_of_infinities),
         cmocka_unit_test(the_largest_come_first_and_the_first_of_equals),
         cmocka_unit_test(gather_and_scatter_are_each_others_ways_back),
         cmocka_unit_test(indices_of_each_line_of_their_own),
         cmocka_unit_test(pieces_are_put_together_and_cut_again),
-        cmocka_unit_test(random_numbers_are_philox),
+        cmocka_unit_test(words_are_those_of_philox),
+        cmocka_unit_test(random_numbers_are_spread_as_they_should),
     };
     int failed = cmocka_run_group_tests_name("array lines on the CPU", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("array lines on a GPU", tests, open_cuda, close_device);

@@ -39,8 +39,9 @@ typedef struct wt_array {
 wt_array wt_array_of(uintptr_t data, wt_dtype dtype, int rank, const int64_t *shape); ///< row-major, dense
 wt_array wt_array_constant(wt_dtype dtype, double value);                             ///< of rank 0
 int64_t wt_array_elements(const wt_array *array);                                     ///< the product of its shape
-/// Elements begin, begin + step .. before end of an axis; negative begin and end count from the axis's end.
-/// Errors: WT_ERR_BAD_ARG (axis, step 0, range).
+/// Elements begin, begin + step .. before end of an axis; with a step below 0 those of the same range from its other
+/// end, end - 1, end - 1 + step .. not below begin. Negative begin and end count from the axis's end.
+/// Errors: WT_ERR_BAD_ARG (axis, step 0, range; of 4 bits, a first element within a byte).
 WT_CHECKED wt_status wt_array_slice(const wt_array *array, int axis, int64_t begin, int64_t end, int64_t step,
                                     wt_array *view);
 /// Axis k of the view is axis order[k]. Errors: WT_ERR_BAD_ARG (no permutation).
