@@ -148,6 +148,20 @@ def small_model():
                        ["\u2581", "t"], ["\u2581t", "he"], [" ", " "], ["  ", "  "], ["o", "o"], ["1", "2"], ["\u00c3", "\u00a9"]]}
 
 
+# How published models cut words: Llama 3, GPT-4o, DeepSeek-V3 (their tokenizer.json).
+ENDINGS, GAPS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"\s*[\r\n]+|\s+(?!\S)|\s+"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CUTS = [
+    ("llama 3", [ENDINGS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + GAPS],
+     {"ignore_merges": True}),
+    ("gpt-4o", [rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ENDINGS}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ENDINGS}?|"
+                r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + GAPS], {}),
+    ("deepseek", [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+                  r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"""
+                  r" ?[\p{P}\p{S}]+[\r\n]*|" + GAPS], {}),
+]
+
+
 def part_cases():
     def added(**flags):
         token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -174,6 +188,27 @@ def part_cases():
     yield "digits", {"pre_tokenizer": sequence("pretokenizers", {"type": "Digits", "individual_digits": False}, level)}, {}
     yield "single digits", {"pre_tokenizer": sequence("pretokenizers", {"type": "Digits", "individual_digits": True}, level)}, {}
     yield "whitespace", {"pre_tokenizer": sequence("pretokenizers", {"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Isolated"}, level)}, {}
+    yield "words", {"pre_tokenizer": sequence("pretokenizers", {"type": "Whitespace"}, level), "decoder": level_decoder}, {}
+    for behavior in ("Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"):
+        yield f"punctuation {behavior}", {
+            "pre_tokenizer": sequence("pretokenizers", {"type": "Punctuation", "behavior": behavior}, level)}, {}
+    for side in ("left", "right"):
+        yield f"strip {side}", {
+            "normalizer": {"type": "Strip", "strip_left": side == "left", "strip_right": side == "right"},
+            "pre_tokenizer": level, "decoder": level_decoder, "added_tokens": added()}, {}
+    for name, more in (("Roberta", {"trim_offsets": True, "add_prefix_space": False}), ("Bert", {})):
+        ends = {"type": f"{name}Processing", "sep": ["</s>", 2], "cls": ["<s>", 1]} | more
+        yield name, {"pre_tokenizer": level, "decoder": level_decoder, "added_tokens": added(), "post_processor": ends}, {}
+    yield "several normalizers", {
+        "normalizer": sequence(
+            "normalizers", {"type": "NFKD"}, {"type": "StripAccents"}, {"type": "Lowercase"},
+            {"type": "Replace", "pattern": {"Regex": r"\s{2,}"}, "content": " "},
+            {"type": "Strip", "strip_left": True, "strip_right": False}),
+        "pre_tokenizer": level, "decoder": level_decoder, "added_tokens": added(normalized=True)}, {}
+    for name, patterns, flags in CUTS:
+        cuts = [{"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False} for p in patterns]
+        yield name, {"pre_tokenizer": sequence("pretokenizers", *cuts, level), "decoder": level_decoder,
+                     "added_tokens": added()}, flags
     for flag in ("lstrip", "rstrip", "single_word", "normalized"):
         yield flag, {"pre_tokenizer": level, "decoder": level_decoder, "added_tokens": added(**{flag: True})}, {}
     for scheme in ("always", "first", "never"):
