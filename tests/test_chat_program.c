@@ -109,6 +109,13 @@ static void generate_takes_caches_biases_and_logprobs(void **state)
     assert_int_equal(run("generate --bias 3", ""), 2);
     assert_int_equal(run("generate --bias 99999999=1", ""), 2);
     assert_int_equal(run("generate --context 4 --ids 1,2,3,4", ""), 2);
+    assert_int_equal(run("generate --prompt x --ids 1", ""), 2);
+    assert_int_equal(run("generate --strategy ngram --draft elsewhere", ""), 2);
+    assert_int_equal(run("generate --ids 1,2 -n 3", ""), 0);
+    assert_int_equal(strspn(out, "0123456789 "), strlen(out)); // tokens in, tokens out
+    json_t *numbers = generated("--ids 1,2 -n 3");
+    assert_true(json_is_null(json_object_get(numbers, "text")));
+    json_decref(numbers);
     assert_int_equal(run("generate --context 5", "Once upon a time there was a"), 3); // an input too long
     json_decref(kept), json_decref(full), json_decref(told), json_decref(other), json_decref(half);
 }
@@ -152,6 +159,31 @@ static void generate_answers_lines_together(void **state)
     assert_int_equal(n_errors, 1);
     assert_int_equal(run("generate --lines 2 --prompt x", ""), 2);
     assert_int_equal(run("generate --logprobs 2", "x"), 2);
+}
+
+/// The second of two lines comes to its stop string long before the first is through.
+static void lines_are_answered_at_the_same_time(void **state)
+{
+    (void)state;
+    int lines[2];
+    need_model();
+    for (int n = 1; n <= 2; n++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "generate --lines %d -n 60 --context 80 --stop Billy", n);
+        assert_int_equal(run(arguments, "Once upon a time\\nThe dog\\n"), 0);
+        const char *rest = out;
+        for (int k = 0; k < 2; k++) {
+            json_t *answer = json_loads(rest, JSON_DISABLE_EOF_CHECK, NULL);
+            if (!answer) fail_msg("no JSON: %s", rest);
+            lines[k] = (int)json_integer_value(json_object_get(answer, "line"));
+            assert_string_equal(text_of(answer, "end"), lines[k] == 2 ? "stop" : "length");
+            json_decref(answer);
+            rest = strchr(rest, '\n') + 1;
+        }
+        assert_int_equal(lines[0], n);
+        assert_int_equal(lines[1], 3 - n);
+    }
+    assert_int_equal(run("generate --lines 8 --batch 4", "x"), 2);
 }
 
 // ---- models that are none
@@ -503,6 +535,7 @@ int main(void)
         cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
         cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
         cmocka_unit_test(generate_answers_lines_together),
+        cmocka_unit_test(lines_are_answered_at_the_same_time),
         IN_FOLDER(bad_models_get_a_sentence),
         cmocka_unit_test(a_tokenizer_of_another_model_is_told),
         IN_FOLDER(a_gpu_answers_as_the_cpu),
