@@ -178,8 +178,7 @@ static wt_status check_use(const generation *g)
     const language_options *o = &g->o;
     if (g->n_top && !g->json && !g->n_lines)
         return wt_fail(WT_ERR_BAD_ARG, "--logprobs is given alone, want --json or --lines with it");
-    if (g->prompt && g->ids_text)
-        return wt_fail(WT_ERR_BAD_ARG, "--prompt and --ids are both given, want one of them");
+    if (g->prompt && g->ids_text) return wt_fail(WT_ERR_BAD_ARG, "--prompt and --ids are both given, want one of them");
     const char *other = !g->n_lines               ? NULL
                         : g->prompt               ? "prompt"
                         : g->ids_text             ? "ids"
