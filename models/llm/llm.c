@@ -448,13 +448,16 @@ wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_confi
     wt_status status = check_choice(s, config->sampler, config->n_top);
     if (!status) status = check_tokens(s, &id, 1);
     if (status || config->n_tokens < 1) return status;
-    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
     status = wt__pages_own(s, s->sequence, s->position, s->position + config->n_tokens);
     if (status) return status;
     s->has_logits = false;
-    wt__llm_prepare_rope(s, s->sequence, s->position + config->n_tokens);
-    prepare_batch(s, &id, 1);
-    status = wt__gpu_generate(s, config);
+    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC)
+        status = run_by_steps(s, id, config);
+    else {
+        wt__llm_prepare_rope(s, s->sequence, s->position + config->n_tokens);
+        prepare_batch(s, &id, 1);
+        status = wt__gpu_generate(s, config);
+    }
     wt__pages_trim(s, s->sequence, s->position);
     return status;
 }
