@@ -42,6 +42,28 @@ static bool never(void *user, const wt_llm_pick *pick)
     return false;
 }
 
+/// Three sequences share four of five pages and would go on in the last of them: one can have a copy; two or three
+/// cannot, and then none has.
+static void check_full_step(wt_llm_session *s)
+{
+    enum { N = 3 * 64 + 10 };
+    const wt_llm_turn turns[] = {{.sequence = 0, .id = 1}, {.sequence = 1, .id = 2}, {.sequence = 2, .id = 3}};
+    int32_t next[3];
+    for (int q = 0; q < 3; q++) {
+        assert_ok(wt_llm_select(s, q));
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
+    }
+    assert_ok(wt_llm_prefill(s, llm_fixture_prompt(1), N));
+    assert_ok(wt_llm_share(s, 2, 0, N));
+    assert_ok(wt_llm_share(s, 2, 1, N));
+    assert_fails(wt_llm_step(s, turns, 3, next, NULL), WT_ERR_FULL,
+                 "llm: a step of 3 sequences wants 2 more pages of 64 positions, 1 of 5 are free");
+    assert_int_equal(wt_llm_free_positions(s), 64);
+    assert_ok(wt_llm_step(s, turns, 1, next, NULL));
+    assert_int_equal(wt_llm_step(s, turns + 1, 2, next, NULL), WT_ERR_FULL); // the last keeps the page
+    assert_int_equal(wt_llm_free_positions(s), 0);
+}
+
 /// Three sequences of one beginning of 150 tokens go different ways; the pages they share are counted once, copied when
 /// one writes into the page that all three have not filled, and given back.
 static void check_sharing(void **state, wt_backend backend, const char *config)
@@ -89,6 +111,7 @@ static void check_sharing(void **state, wt_backend backend, const char *config)
     assert_int_equal(wt_llm_prefill(s, llm_fixture_prompt(1), 115), WT_ERR_FULL);
     assert_int_equal(wt_llm_run(s, 1, &(wt_llm_run_config){.n_tokens = 115, .on_token = never}), WT_ERR_FULL);
     assert_int_equal(wt_llm_position(s), 141);
+    check_full_step(s);
     for (int q = 0; q < 3; q++) {
         assert_ok(wt_llm_select(s, q));
         assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
