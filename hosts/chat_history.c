@@ -10,6 +10,7 @@ struct chat_history {
     wt_chat_template *chat;
     char *bos, *eos;
     json_t *messages; ///< [{"role", "content"}]
+    int n_left_out;   ///< questions and answers, out of the prompt
 };
 
 wt_status chat_history_create(const char *template_text, const char *bos, const char *eos, chat_history **history)
@@ -82,6 +83,7 @@ void chat_history_at(const chat_history *history, int k, const char **role, cons
 
 static void shorten(chat_history *h, size_t n)
 {
+    h->n_left_out = 0;
     while (json_array_size(h->messages) > n) json_array_remove(h->messages, json_array_size(h->messages) - 1);
 }
 
@@ -95,22 +97,26 @@ bool chat_history_undo(chat_history *history)
     return false;
 }
 
-bool chat_history_drop_answer(chat_history *history)
+wt_status chat_history_take_answer(chat_history *history, char **answer)
 {
     const size_t n = json_array_size(history->messages);
-    if (!n || !is(history, n - 1, "assistant")) return false;
-    shorten(history, n - 1);
+    *answer = NULL;
+    if (!n || !is(history, n - 1, "assistant")) return wt_fail(WT_ERR_BAD_ARG, "there is no answer to try again");
+    *answer = strdup(json_string_value(json_object_get(json_array_get(history->messages, n - 1), "content")));
+    if (!*answer) return wt_fail(WT_ERR_NO_MEMORY, "chat: an answer");
+    json_array_remove(history->messages, n - 1);
+    return WT_OK;
+}
+
+bool chat_history_leave_out(chat_history *history, int n)
+{
+    const size_t first = is(history, 0, "system");
+    if (n && json_array_size(history->messages) < first + 2 * (size_t)n + 1) return false;
+    history->n_left_out = n;
     return true;
 }
 
-bool chat_history_drop_oldest(chat_history *history)
-{
-    const size_t first = is(history, 0, "system");
-    if (json_array_size(history->messages) < first + 3) return false;
-    json_array_remove(history->messages, first);
-    json_array_remove(history->messages, first);
-    return true;
-}
+int chat_history_left_out(const chat_history *history) { return history->n_left_out; }
 
 void chat_history_clear(chat_history *history) { shorten(history, is(history, 0, "system")); }
 
@@ -123,9 +129,20 @@ static bool ends_with_think(const char *prompt)
     return n >= 7 && !strncmp(prompt + n - 7, "<think>", 7);
 }
 
+/// The messages that the prompt has, as text; caller frees.
+static char *messages_of_prompt(const chat_history *h)
+{
+    json_t *some = json_copy(h->messages);
+    const size_t first = is(h, 0, "system");
+    for (int k = 0; some && k < 2 * h->n_left_out; k++) json_array_remove(some, first);
+    char *text = some ? json_dumps(some, JSON_COMPACT) : NULL;
+    json_decref(some);
+    return text;
+}
+
 wt_status chat_history_render(const chat_history *history, bool no_thinking, char **prompt, bool *thinks)
 {
-    char *messages = json_dumps(history->messages, JSON_COMPACT);
+    char *messages = messages_of_prompt(history);
     if (!messages) return wt_fail(WT_ERR_NO_MEMORY, "chat: prompt");
     const wt_chat_options options = {.messages_json = messages,
                                      .variables_json = no_thinking ? "{\"enable_thinking\": false}" : NULL,
@@ -167,5 +184,6 @@ wt_status chat_history_load(chat_history *history, const char *path)
     }
     json_decref(history->messages);
     history->messages = messages;
+    history->n_left_out = 0;
     return WT_OK;
 }

@@ -23,10 +23,13 @@ void chat_history_at(const chat_history *history, int k, const char **role, cons
 
 /// Take back from the last message of the user's on; false when there is none.
 bool chat_history_undo(chat_history *history);
-/// Take back the last message when it is the model's; false when it is not.
-bool chat_history_drop_answer(chat_history *history);
-/// Forget the oldest question and answer; false when only the system's message and the last are left.
-bool chat_history_drop_oldest(chat_history *history);
+/// Take back the last message when it is the model's: its text to *answer, which the caller frees with free(). Errors:
+/// WT_ERR_BAD_ARG when it is not, WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status chat_history_take_answer(chat_history *history, char **answer);
+/// Leave the first n questions with their answers out of the prompt: they are still counted and saved. False, and
+/// nothing is changed, when only the system's message and the last would not be left.
+bool chat_history_leave_out(chat_history *history, int n);
+int chat_history_left_out(const chat_history *history); ///< questions; 0 again after one was taken back or loaded
 void chat_history_clear(chat_history *history); ///< The system's message stays.
 
 /// The prompt with the beginning of an answer; caller frees with free(). *thinks: it ends with <think>.

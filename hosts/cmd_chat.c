@@ -29,6 +29,7 @@ typedef struct chat {
     kept_text said;       ///< the answer so far
     bool dimmed, thought; ///< the terminal is dim now; something was thought in this answer
     bool done;
+    int n_refused; ///< messages without an answer
     wt_generation report; ///< of the last answer
 } chat;
 
@@ -90,18 +91,27 @@ static void print_stats(const chat *c)
 
 // ---- a turn
 
-/// The prompt's tokens, with the oldest turns forgotten until a quarter of the context is left for the answer.
+/// The prompt's tokens, without as many of the oldest turns as leave a quarter of the context for the answer.
 static wt_status prepare(chat *c, int *n_ids, bool *thinks)
 {
-    const int most = c->model.n_positions - c->model.n_positions / 4;
-    for (;;) {
+    const int most = c->model.n_positions - c->model.n_positions / 4, before = chat_history_left_out(c->history);
+    for (int n = before;;) {
         char *prompt;
         wt_status status = chat_history_render(c->history, c->no_thinking, &prompt, thinks);
-        if (status) return status;
-        status = language_model_encode(&c->model, prompt, strlen(prompt), false, c->ids, most, n_ids);
-        free(prompt);
-        if (status != WT_ERR_LENGTH || !chat_history_drop_oldest(c->history)) return status;
-        fprintf(stderr, "(the oldest turn is forgotten: the context is full)\n");
+        if (!status) {
+            status = language_model_encode(&c->model, prompt, strlen(prompt), false, c->ids, most, n_ids);
+            free(prompt);
+        }
+        if (status == WT_ERR_LENGTH && chat_history_leave_out(c->history, n + 1)) {
+            n++;
+            continue;
+        }
+        if (status)
+            (void)chat_history_leave_out(c->history, before); // the last message alone is too long
+        else if (n > before)
+            fprintf(stderr, "(the context is full: the model no longer sees the first %d question%s)\n", n,
+                    n > 1 ? "s" : "");
+        return status;
     }
 }
 
@@ -127,10 +137,14 @@ static wt_status answer(chat *c)
     return status ? status : chat_history_add(c->history, "assistant", c->said.at ? c->said.at : "", c->said.n);
 }
 
-static wt_status say(chat *c, const char *text)
+/// A message that has no answer is taken back.
+static wt_status say(chat *c, const char *text, size_t n)
 {
-    wt_status status = chat_history_add(c->history, "user", text, strlen(text));
-    return status ? status : answer(c);
+    wt_status status = strlen(text) < n ? wt_fail(WT_ERR_FORMAT, "chat: the message has a byte of zero")
+                                        : chat_history_add(c->history, "user", text, n);
+    if (!status && (status = answer(c))) chat_history_undo(c->history);
+    c->n_refused += status != WT_OK;
+    return status;
 }
 
 // ---- commands
@@ -156,8 +170,13 @@ static wt_status do_system(chat *c, const char *rest) { return chat_history_set_
 static wt_status do_retry(chat *c, const char *rest)
 {
     (void)rest;
-    if (!chat_history_drop_answer(c->history)) return wt_fail(WT_ERR_BAD_ARG, "there is no answer to try again");
-    return answer(c);
+    char *before;
+    wt_status status = chat_history_take_answer(c->history, &before);
+    if (status) return status;
+    status = answer(c);
+    if (status && chat_history_add(c->history, "assistant", before, strlen(before))) status = WT_ERR_NO_MEMORY;
+    free(before);
+    return status;
 }
 
 static wt_status do_undo(chat *c, const char *rest)
@@ -265,7 +284,7 @@ static wt_status keep(const chat *c)
     return c->history_path ? chat_history_save(c->history, c->history_path) : WT_OK;
 }
 
-/// Errors of one message or command are told, and the conversation goes on: the message is taken back.
+/// Errors of one message or command are told, and the conversation goes on.
 static wt_status talk(chat *c)
 {
     char *line = NULL;
@@ -280,9 +299,7 @@ static wt_status talk(chat *c)
         if (n < 0) break;
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (!n) continue;
-        const int before = chat_history_count(c->history);
-        status = line[0] == '/' ? run_command(c, line + 1) : say(c, line);
-        if (status && line[0] != '/' && chat_history_count(c->history) > before) chat_history_undo(c->history);
+        status = line[0] == '/' ? run_command(c, line + 1) : say(c, line, (size_t)n);
         if (!status) status = keep(c);
         if (status) fprintf(stderr, "%s\n", wt_last_error());
     }
@@ -407,7 +424,8 @@ int cmd_chat(int argc, char **argv)
     if (!status) status = open_all(&c);
     if (!status) status = talk(&c);
     const wt_status ended = wt_interrupted() ? WT_ERR_CANCELLED : WT_OK;
-    const int code = status ? command_fail("chat", status) : exit_code_of(ended);
+    int code = status ? command_fail("chat", status) : exit_code_of(ended);
+    if (!code && c.n_refused && !c.terminal) code = EXIT_FAILED; // nobody has read why
     close_all(&c);
     return code;
 }

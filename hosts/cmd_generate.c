@@ -152,6 +152,7 @@ static void report(generation *g)
     }
     json_t *object = g->answer.object;
     answer_json_end(&g->answer, r, g->split_thinking);
+    if (g->ids_text) json_object_set_new(object, "text", json_null()); // tokens in, tokens out
     json_object_set_new(object, "dropped", json_integer(r->n_dropped));
     json_object_set_new(object, "timings",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "load_s", g->model.load_s, "prefill_s",
@@ -177,6 +178,7 @@ static wt_status check_use(const generation *g)
     const language_options *o = &g->o;
     if (g->n_top && !g->json && !g->n_lines)
         return wt_fail(WT_ERR_BAD_ARG, "--logprobs is given alone, want --json or --lines with it");
+    if (g->prompt && g->ids_text) return wt_fail(WT_ERR_BAD_ARG, "--prompt and --ids are both given, want one of them");
     const char *other = !g->n_lines               ? NULL
                         : g->prompt               ? "prompt"
                         : g->ids_text             ? "ids"

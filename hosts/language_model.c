@@ -69,6 +69,8 @@ static wt_status find_strategy(const language_options *o, wt_strategy *strategy)
     if (o->strategy && wt_strategy_find(o->strategy, strategy)) return WT_ERR_BAD_ARG;
     if (*strategy == WT_STRATEGY_DRAFT && !o->draft)
         return wt_fail(WT_ERR_BAD_ARG, "--strategy draft is given alone, want --draft PATH with it");
+    if (*strategy != WT_STRATEGY_DRAFT && o->draft)
+        return wt_fail(WT_ERR_BAD_ARG, "--draft is for strategy draft, and --strategy is %s", o->strategy);
     return WT_OK;
 }
 
@@ -148,6 +150,7 @@ static wt_status open_on(wt_backend backend, wt_partition *partition, const lang
                                     .partition = partition,
                                     .n_positions = m->n_positions,
                                     .n_batch = o->batch,
+                                    .n_sequences = use->n_sequences,
                                     .exact_products = o->exact,
                                     .exact_guesses = o->exact_guesses,
                                     .rough_guesses = o->rough_guesses};

@@ -109,6 +109,13 @@ static void generate_takes_caches_biases_and_logprobs(void **state)
     assert_int_equal(run("generate --bias 3", ""), 2);
     assert_int_equal(run("generate --bias 99999999=1", ""), 2);
     assert_int_equal(run("generate --context 4 --ids 1,2,3,4", ""), 2);
+    assert_int_equal(run("generate --prompt x --ids 1", ""), 2);
+    assert_int_equal(run("generate --strategy ngram --draft elsewhere", ""), 2);
+    assert_int_equal(run("generate --ids 1,2 -n 3", ""), 0);
+    assert_int_equal(strspn(out, "0123456789 "), strlen(out)); // tokens in, tokens out
+    json_t *numbers = generated("--ids 1,2 -n 3");
+    assert_true(json_is_null(json_object_get(numbers, "text")));
+    json_decref(numbers);
     assert_int_equal(run("generate --context 5", "Once upon a time there was a"), 3); // an input too long
     json_decref(kept), json_decref(full), json_decref(told), json_decref(other), json_decref(half);
 }
@@ -152,6 +159,31 @@ static void generate_answers_lines_together(void **state)
     assert_int_equal(n_errors, 1);
     assert_int_equal(run("generate --lines 2 --prompt x", ""), 2);
     assert_int_equal(run("generate --logprobs 2", "x"), 2);
+}
+
+/// The second of two lines comes to its stop string long before the first is through.
+static void lines_are_answered_at_the_same_time(void **state)
+{
+    (void)state;
+    int lines[2];
+    need_model();
+    for (int n = 1; n <= 2; n++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "generate --lines %d -n 60 --context 80 --stop Billy", n);
+        assert_int_equal(run(arguments, "Once upon a time\\nThe dog\\n"), 0);
+        const char *rest = out;
+        for (int k = 0; k < 2; k++) {
+            json_t *answer = json_loads(rest, JSON_DISABLE_EOF_CHECK, NULL);
+            if (!answer) fail_msg("no JSON: %s", rest);
+            lines[k] = (int)json_integer_value(json_object_get(answer, "line"));
+            assert_string_equal(text_of(answer, "end"), lines[k] == 2 ? "stop" : "length");
+            json_decref(answer);
+            rest = strchr(rest, '\n') + 1;
+        }
+        assert_int_equal(lines[0], n);
+        assert_int_equal(lines[1], 3 - n);
+    }
+    assert_int_equal(run("generate --lines 8 --batch 4", "x"), 2);
 }
 
 // ---- models that are none
@@ -313,6 +345,29 @@ static void thinking_is_hidden_or_shown(void **state)
     assert_int_equal(run(with_template(state, thinks, "-n 8 --thinking loud"), "Lily\\n"), 2);
 }
 
+/// With a context that is full the first questions leave the prompt and not the file; a message that is too long for
+/// it, or has a byte of zero, is refused, loses nothing of what was said, and is told by the exit code.
+static void a_full_context_loses_nothing(void **state)
+{
+    need_model();
+    char arguments[512], input[4096] = "";
+    size_t length = 0;
+    remove(test_path(state, "kept.json"));
+    snprintf(arguments, sizeof arguments, "-n 8 --context 48 --history %s", test_path(state, "kept.json"));
+    for (int k = 0; k < 6; k++)
+        length += (size_t)snprintf(input + length, sizeof input - length, "Once upon a time %d\\n", k);
+    assert_int_equal(run(with_template(state, plain_template, arguments), input), 0);
+    json_t *before = json_load_file(test_path(state, "kept.json"), 0, NULL);
+    assert_int_equal(json_array_size(before), 12);
+    length = 0;
+    for (int k = 0; k < 60; k++) length += (size_t)snprintf(input + length, sizeof input - length, "long ");
+    snprintf(input + length, sizeof input - length, "\\nwith \\0 in it\\n/retry\\n");
+    assert_int_equal(run(with_template(state, plain_template, arguments), input), 1);
+    json_t *after = json_load_file(test_path(state, "kept.json"), 0, NULL);
+    assert_true(json_equal(after, before)); // the most probable tokens again
+    json_decref(before), json_decref(after);
+}
+
 // ---- chat in a terminal
 
 typedef struct terminal {
@@ -452,7 +507,7 @@ static void an_answer_and_the_chat_are_ended_by_sigterm(void **state)
 
 // ---- the history
 
-static void messages_are_forgotten_in_pairs(void **state)
+static void messages_are_left_out_in_pairs(void **state)
 {
     (void)state;
     chat_history *h;
@@ -467,20 +522,23 @@ static void messages_are_forgotten_in_pairs(void **state)
         assert_ok(chat_history_add(h, "assistant", k ? "a2" : "a1", 2));
     }
     assert_ok(chat_history_add(h, "user", "q3", 2));
-    assert_false(chat_history_drop_answer(h));
-    assert_true(chat_history_drop_oldest(h));
+    assert_fails(chat_history_take_answer(h, &prompt), WT_ERR_BAD_ARG, "there is no answer to try again");
+    assert_true(chat_history_leave_out(h, 1));
     assert_ok(chat_history_render(h, false, &prompt, &thinks));
     assert_string_equal(prompt, "<s>[system]sys[user]q2[assistant]a2[user]q3<think>");
     assert_true(thinks);
     free(prompt);
-    assert_true(chat_history_drop_oldest(h));
-    assert_false(chat_history_drop_oldest(h)); // the system's and the last
+    assert_true(chat_history_leave_out(h, 2));
+    assert_false(chat_history_leave_out(h, 3)); // the system's and the last
+    assert_int_equal(chat_history_left_out(h), 2);
+    assert_int_equal(chat_history_count(h), 6); // they are only out of the prompt
     chat_history_at(h, 1, &role, &text);
-    assert_string_equal(text, "q3");
+    assert_string_equal(text, "q1");
     assert_ok(chat_history_set_system(h, "other"));
     chat_history_at(h, 0, &role, &text);
     assert_string_equal(text, "other");
-    assert_true(chat_history_undo(h));
+    for (int k = 0; k < 3; k++) assert_true(chat_history_undo(h));
+    assert_int_equal(chat_history_left_out(h), 0);
     assert_false(chat_history_undo(h));
     chat_history_clear(h);
     assert_int_equal(chat_history_count(h), 1);
@@ -503,16 +561,18 @@ int main(void)
         cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
         cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
         cmocka_unit_test(generate_answers_lines_together),
+        cmocka_unit_test(lines_are_answered_at_the_same_time),
         IN_FOLDER(bad_models_get_a_sentence),
         cmocka_unit_test(a_tokenizer_of_another_model_is_told),
         IN_FOLDER(a_gpu_answers_as_the_cpu),
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),
         IN_FOLDER(thinking_is_hidden_or_shown),
+        IN_FOLDER(a_full_context_loses_nothing),
         IN_FOLDER(a_terminal_gets_progress_prompts_speed_and_dim_thinking),
         IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
         IN_FOLDER(an_answer_and_the_chat_are_ended_by_sigterm),
-        cmocka_unit_test(messages_are_forgotten_in_pairs),
+        cmocka_unit_test(messages_are_left_out_in_pairs),
     };
     return cmocka_run_group_tests_name("chat program", tests, begin, NULL);
 }

@@ -93,9 +93,8 @@ static int count_advice(const doctor_report *report)
     return n;
 }
 
-static void an_ordinary_desktop_gets_advice(void **state)
+static void put_ordinary_desktop(void)
 {
-    (void)state;
     put("proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units     \n"
                             "Max locked memory         8388608              8388608              bytes     \n"
                             "Max realtime priority     0                    0                    \n");
@@ -134,7 +133,12 @@ static void an_ordinary_desktop_gets_advice(void **state)
     put("sys/bus/pci/devices/0000:41:00.1/class", "0x040300\n");
     put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
     put("sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+}
 
+static void an_ordinary_desktop_gets_advice(void **state)
+{
+    (void)state;
+    put_ordinary_desktop();
     refusal = EPERM;
     const doctor_report *r = examine();
     assert_finding(r, "real-time priority", true,

@@ -168,11 +168,11 @@ static void a_full_context_makes_room(void **state)
 {
     static const wt_strategy strategies[] = {WT_STRATEGY_SINGLE, WT_STRATEGY_NGRAM, WT_STRATEGY_DRAFT,
                                              WT_STRATEGY_EARLY};
-    static answer_tokens t[3];
+    static answer_tokens t[4];
     enum { LONG = 400 };
     wt_generation r;
     answer_fixture f = open_models(state, WT_BACKEND_CPU, WT_LLM_AS_STORED);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         start_answer(&f, k == 2 ? f.other : NULL, answer_samplings[1],
                      (wt_generator_config){.strategy = strategies[k],
                                            .keep_guessing = true,

@@ -2,9 +2,12 @@
 // sampler.
 #include "../models/llm/gpu_sample.h"
 #include "support/device_check.h"
+#include "support/npy.h"
 #include "support/testing.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 3, MOST = 151936 };
@@ -59,6 +62,62 @@ static void draws_pass_a_chi_square_test(void **state)
         print_message("%-8s chi-square %.1f of %.0f degrees\n", cases[c].what, met, degrees);
         if (!(met < degrees + 5.5 * sqrt(2 * degrees))) fail_msg("%s: chi-square %g", cases[c].what, met);
     }
+}
+
+/// A row of tests/golden/make_sampling.py: what random settings leave of random logits, as transformers defines them.
+typedef struct recorded {
+    float temperature, top_k, top_p, min_p, typical_p, repetition_penalty, bias_id, bias;
+    float logits[16], seen[16], p[16];
+} recorded;
+
+/// Draws, each of them the first of an answer.
+static void count_draws(const recorded *r, int n_draws, int *counts)
+{
+    const wt_logit_bias bias = {.id = (int32_t)r->bias_id, .bias = r->bias};
+    const wt_sampler_config config = {.temperature = r->temperature,
+                                      .top_k = (int)r->top_k,
+                                      .top_p = r->top_p,
+                                      .min_p = r->min_p,
+                                      .typical_p = r->typical_p,
+                                      .repetition_penalty = r->repetition_penalty,
+                                      .biases = &bias,
+                                      .n_biases = r->bias_id >= 0,
+                                      .seed = 1};
+    wt_sampler *s;
+    assert_ok(wt_sampler_create(&config, 16, &s));
+    for (int n = 0; n < n_draws; n++) {
+        int32_t id;
+        wt_sampler_forget(s);
+        for (int32_t k = 0; k < 16; k++)
+            if (r->seen[k] > 0) wt_sampler_see(s, &k, 1);
+        assert_ok(wt_sampler_pick(s, r->logits, &id));
+        counts[id]++;
+    }
+    wt_sampler_destroy(s);
+}
+
+/// The same tokens are left, with the same probabilities: shares of the draws are within 5.5 standard deviations.
+static void draws_follow_transformers_definitions(void **state)
+{
+    (void)state;
+    enum { DRAWS = 10000 };
+    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
+    char path[1024];
+    npy golden;
+    snprintf(path, sizeof path, "%s/llm/sampling.npy", folder ? folder : "tests/golden");
+    assert_ok(npy_read(path, &golden));
+    assert_int_equal(golden.shape[1] * sizeof(float), sizeof(recorded));
+    for (size_t row = 0; row < golden.shape[0]; row++) {
+        const recorded *r = (const recorded *)golden.data + row;
+        int counts[16] = {0};
+        count_draws(r, DRAWS, counts);
+        for (int k = 0; k < 16; k++) {
+            const double share = (double)counts[k] / DRAWS, p = r->p[k], bound = 5.5 * sqrt(p * (1 - p) / DRAWS);
+            if (fabs(share - p) > bound + (p > 0 && p < 1 ? 5.0 / DRAWS : 1e-6))
+                fail_msg("row %zu, token %d: %g of the draws, want %g", row, k, share, p);
+        }
+    }
+    npy_free(&golden);
 }
 
 /// log2(e) is rounded to 32 bits, 7e-11 of depths up to 28, and the series ends at 2^-29.
@@ -334,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest cpu[] = {
         cmocka_unit_test(draws_pass_a_chi_square_test),
+        cmocka_unit_test(draws_follow_transformers_definitions),
         cmocka_unit_test(weights_are_exponentials),
     };
     const struct CMUnitTest cuda[] = {

@@ -35,12 +35,41 @@ static const float *alone(const llm_fixture *f, const int32_t *ids, int n, wt_dt
     return logits;
 }
 
+static bool never(void *user, const wt_llm_pick *pick)
+{
+    (void)user;
+    fail_msg("token %d came of a run for which there is no room", pick->id);
+    return false;
+}
+
+/// Three sequences share four of five pages and would go on in the last of them: one can have a copy; two or three
+/// cannot, and then none has.
+static void check_full_step(wt_llm_session *s)
+{
+    enum { N = 3 * 64 + 10 };
+    const wt_llm_turn turns[] = {{.sequence = 0, .id = 1}, {.sequence = 1, .id = 2}, {.sequence = 2, .id = 3}};
+    int32_t next[3];
+    for (int q = 0; q < 3; q++) {
+        assert_ok(wt_llm_select(s, q));
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
+    }
+    assert_ok(wt_llm_prefill(s, llm_fixture_prompt(1), N));
+    assert_ok(wt_llm_share(s, 2, 0, N));
+    assert_ok(wt_llm_share(s, 2, 1, N));
+    assert_fails(wt_llm_step(s, turns, 3, next, NULL), WT_ERR_FULL,
+                 "llm: a step of 3 sequences wants 2 more pages of 64 positions, 1 of 5 are free");
+    assert_int_equal(wt_llm_free_positions(s), 64);
+    assert_ok(wt_llm_step(s, turns, 1, next, NULL));
+    assert_int_equal(wt_llm_step(s, turns + 1, 2, next, NULL), WT_ERR_FULL); // the last keeps the page
+    assert_int_equal(wt_llm_free_positions(s), 0);
+}
+
 /// Three sequences of one beginning of 150 tokens go different ways; the pages they share are counted once, copied when
 /// one writes into the page that all three have not filled, and given back.
-static void check_sharing(void **state, wt_backend backend)
+static void check_sharing(void **state, wt_backend backend, const char *config)
 {
     enum { N = 150, ALL = 5 * 64 };
-    llm_fixture f = llm_fixture_open(state, backend, "llama");
+    llm_fixture f = llm_fixture_open(state, backend, config);
     wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.n_sequences = 3, .n_cached = ALL});
     int32_t ids[POSITIONS], next[3];
     float logits[3][VOCAB];
@@ -80,7 +109,9 @@ static void check_sharing(void **state, wt_backend backend)
     // out of pages, and all of them back
     assert_ok(wt_llm_select(s, 2));
     assert_int_equal(wt_llm_prefill(s, llm_fixture_prompt(1), 115), WT_ERR_FULL);
+    assert_int_equal(wt_llm_run(s, 1, &(wt_llm_run_config){.n_tokens = 115, .on_token = never}), WT_ERR_FULL);
     assert_int_equal(wt_llm_position(s), 141);
+    check_full_step(s);
     for (int q = 0; q < 3; q++) {
         assert_ok(wt_llm_select(s, q));
         assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
@@ -91,8 +122,18 @@ static void check_sharing(void **state, wt_backend backend)
     llm_fixture_close(&f);
 }
 
-static void sequences_share_pages(void **state) { check_sharing(state, WT_BACKEND_CPU); }
-static void sequences_share_pages_on_a_gpu(void **state) { check_sharing(state, WT_BACKEND_CUDA); }
+/// Mistral's layers see the last 32 tokens alone: half a page.
+static void sequences_share_pages(void **state)
+{
+    check_sharing(state, WT_BACKEND_CPU, "llama");
+    check_sharing(state, WT_BACKEND_CPU, "mistral");
+}
+
+static void sequences_share_pages_on_a_gpu(void **state)
+{
+    check_sharing(state, WT_BACKEND_CUDA, "llama");
+    check_sharing(state, WT_BACKEND_CUDA, "mistral");
+}
 
 static void assert_refused(wt_llm_session *s, const void *bytes, size_t n, wt_status status, const char *sentence)
 {
@@ -166,6 +207,7 @@ static void saved_tokens_go_on_elsewhere(void **state)
 {
     check_saving(state, WT_BACKEND_CPU, "llama", WT_DTYPE_F32);
     check_saving(state, WT_BACKEND_CPU, "llama_dynamic", WT_DTYPE_F8_E4M3);
+    check_saving(state, WT_BACKEND_CPU, "mistral", WT_DTYPE_BF16);
 }
 
 static void saved_tokens_go_on_elsewhere_on_a_gpu(void **state)
@@ -176,10 +218,10 @@ static void saved_tokens_go_on_elsewhere_on_a_gpu(void **state)
 
 /// Logits through the first layer, whose keys and values know of no other tokens: after tokens were dropped they are
 /// those of the ones that are left. An angle of 100 radians is rounded by 4e-6; caches round the keys once more.
-static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, double bound)
+static void check_shift(void **state, wt_backend backend, const char *config, wt_dtype kv_type, double bound)
 {
     enum { N = 150, KEEP = 5, DROP = 70 };
-    llm_fixture f = llm_fixture_open(state, backend, "llama");
+    llm_fixture f = llm_fixture_open(state, backend, config);
     wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2}),
                    *left = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type});
     const int32_t *ids = llm_fixture_prompt(2);
@@ -210,9 +252,13 @@ static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, doub
 
 static void check_shifts(void **state, wt_backend backend)
 {
-    check_shift(state, backend, WT_DTYPE_F32, 2e-5);
-    check_shift(state, backend, WT_DTYPE_F16, 2e-3);
-    check_shift(state, backend, WT_DTYPE_F8_E4M3, 0.2);
+    check_shift(state, backend, "llama", WT_DTYPE_F32, 2e-5);
+    check_shift(state, backend, "llama", WT_DTYPE_F16, 2e-3);
+    check_shift(state, backend, "llama", WT_DTYPE_F8_E4M3, 0.2);
+    check_shift(state, backend, "mistral", WT_DTYPE_F32, 2e-5);
+    check_shift(state, backend, "mistral", WT_DTYPE_F16, 2e-3);
+    check_shift(state, backend, "llama_yarn", WT_DTYPE_F32, 2e-5); // whose keys are scaled too
+    check_shift(state, backend, "llama_llama3", WT_DTYPE_F32, 2e-5);
 }
 
 static void dropped_tokens_leave_the_others(void **state) { check_shifts(state, WT_BACKEND_CPU); }

@@ -6,158 +6,154 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void parts_and_epilogues(void **state)
-{
-    static const problem problems[] = {
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 30, .columns = 256, .m = 1, .n_parts = 3, .bias = true},
-        {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 256, .m = 5, .n_parts = 4, .strides = true},
-        {.w = BF16, .x = BF16, .y = F32, .rows = 64, .columns = 256, .m = 1, .add = true, .strides = true},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 64, .columns = 256, .m = 3, .add = true},
-        {.w = F16, .x = F16, .y = F16, .rows = 64, .columns = 256, .m = 3, .add = true, .bias = true},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 50,
-         .columns = 256,
-         .m = 1,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 50,
-         .columns = 256,
-         .m = 11,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_GELU_TANH,
-         .bias = true},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 200,
-         .columns = 256,
-         .m = 70,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = WT_DTYPE_Q4_K,
-         .x = BF16,
-         .y = F32,
-         .rows = 50,
-         .columns = 512,
-         .m = 2,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = I8,
-         .scaling = WT_SCALING_ROW,
-         .x = I8,
-         .x_scales = true,
-         .y = F32,
-         .rows = 50,
-         .columns = 256,
-         .m = 3,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = F32, .x = F32, .y = F32, .rows = 20, .columns = 64, .m = 2, .activation = WT_ACTIVATION_RELU},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 20,
-         .columns = 64,
-         .m = 2,
-         .activation = WT_ACTIVATION_GELU,
-         .bias = true},
-        {.w = F16,
-         .x = F16,
-         .y = F16,
-         .rows = 260,
-         .columns = 128,
-         .m = 66,
-         .activation = WT_ACTIVATION_GELU,
-         .bias = true},
-        {.w = BF16, .x = BF16, .y = BF16, .rows = 260, .columns = 128, .m = 66, .n_parts = 3, .bias = true},
-    };
-    SOLVE_ALL(device_of(state), problems);
-}
+static const problem part_problems[] = {
+    {.w = BF16, .x = BF16, .y = BF16, .rows = 30, .columns = 256, .m = 1, .n_parts = 3, .bias = true},
+    {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 256, .m = 5, .n_parts = 4, .strides = true},
+    {.w = BF16, .x = BF16, .y = F32, .rows = 64, .columns = 256, .m = 1, .add = true, .strides = true},
+    {.w = BF16, .x = BF16, .y = BF16, .rows = 64, .columns = 256, .m = 3, .add = true},
+    {.w = F16, .x = F16, .y = F16, .rows = 64, .columns = 256, .m = 3, .add = true, .bias = true},
+    {.w = BF16,
+     .x = BF16,
+     .y = BF16,
+     .rows = 50,
+     .columns = 256,
+     .m = 1,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = BF16,
+     .x = BF16,
+     .y = F32,
+     .rows = 50,
+     .columns = 256,
+     .m = 11,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_GELU_TANH,
+     .bias = true},
+    {.w = BF16,
+     .x = BF16,
+     .y = BF16,
+     .rows = 200,
+     .columns = 256,
+     .m = 70,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = WT_DTYPE_Q4_K,
+     .x = BF16,
+     .y = F32,
+     .rows = 50,
+     .columns = 512,
+     .m = 2,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = I8,
+     .scaling = WT_SCALING_ROW,
+     .x = I8,
+     .x_scales = true,
+     .y = F32,
+     .rows = 50,
+     .columns = 256,
+     .m = 3,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = F32, .x = F32, .y = F32, .rows = 20, .columns = 64, .m = 2, .activation = WT_ACTIVATION_RELU},
+    {.w = BF16,
+     .x = BF16,
+     .y = F32,
+     .rows = 20,
+     .columns = 64,
+     .m = 2,
+     .activation = WT_ACTIVATION_GELU,
+     .bias = true},
+    {.w = F16,
+     .x = F16,
+     .y = F16,
+     .rows = 260,
+     .columns = 128,
+     .m = 66,
+     .activation = WT_ACTIVATION_GELU,
+     .bias = true},
+    {.w = BF16, .x = BF16, .y = BF16, .rows = 260, .columns = 128, .m = 66, .n_parts = 3, .bias = true},
+};
 
-static void batches_and_experts(void **state)
-{
-    static const problem problems[] = {
-        {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 128, .m = 3, .n_batches = 5, .strides = true},
-        {.w = F16, .x = F16, .y = F16, .rows = 130, .columns = 128, .m = 70, .n_batches = 3, .bias = true},
-        {.w = F32, .x = F32, .y = F32, .rows = 30, .columns = 33, .m = 3, .n_batches = 2},
-        {.w = BF16,
-         .x = BF16,
-         .y = F32,
-         .rows = 30,
-         .columns = 128,
-         .m = 8,
-         .n_experts = 6,
-         .chosen = true,
-         .x_repeat = 4},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 30,
-         .columns = 128,
-         .m = 8,
-         .n_experts = 6,
-         .chosen = true,
-         .x_repeat = 2,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = I8,
-         .scaling = WT_SCALING_ROW,
-         .x = BF16,
-         .y = F32,
-         .rows = 30,
-         .columns = 128,
-         .m = 8,
-         .n_experts = 6,
-         .chosen = true},
-        {.w = WT_DTYPE_U8,
-         .packing = WT_PACKING_U4,
-         .scaling = WT_SCALING_GROUP,
-         .group = 64,
-         .zeros = true,
-         .x = BF16,
-         .y = F32,
-         .rows = 30,
-         .columns = 128,
-         .m = 8,
-         .n_experts = 3,
-         .chosen = true,
-         .bias = true},
-        {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 128, .m = 29, .n_experts = 5},
-        {.w = BF16,
-         .x = BF16,
-         .y = BF16,
-         .rows = 130,
-         .columns = 128,
-         .m = 300,
-         .n_experts = 4,
-         .bias = true,
-         .strides = true},
-        {.w = E4M3,
-         .scaling = WT_SCALING_BLOCK,
-         .x = BF16,
-         .y = BF16,
-         .rows = 130,
-         .columns = 256,
-         .m = 40,
-         .n_experts = 4,
-         .n_parts = 2,
-         .gated = true,
-         .activation = WT_ACTIVATION_SILU},
-        {.w = F32, .x = F32, .y = F32, .rows = 10, .columns = 24, .m = 21, .n_experts = 4},
-    };
-    SOLVE_ALL(device_of(state), problems);
-}
+static void parts_and_epilogues(void **state) { SOLVE_ALL(device_of(state), part_problems); }
+
+static const problem stack_problems[] = {
+    {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 128, .m = 3, .n_batches = 5, .strides = true},
+    {.w = F16, .x = F16, .y = F16, .rows = 130, .columns = 128, .m = 70, .n_batches = 3, .bias = true},
+    {.w = F32, .x = F32, .y = F32, .rows = 30, .columns = 33, .m = 3, .n_batches = 2},
+    {.w = BF16,
+     .x = BF16,
+     .y = F32,
+     .rows = 30,
+     .columns = 128,
+     .m = 8,
+     .n_experts = 6,
+     .chosen = true,
+     .x_repeat = 4},
+    {.w = BF16,
+     .x = BF16,
+     .y = BF16,
+     .rows = 30,
+     .columns = 128,
+     .m = 8,
+     .n_experts = 6,
+     .chosen = true,
+     .x_repeat = 2,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = I8,
+     .scaling = WT_SCALING_ROW,
+     .x = BF16,
+     .y = F32,
+     .rows = 30,
+     .columns = 128,
+     .m = 8,
+     .n_experts = 6,
+     .chosen = true},
+    {.w = WT_DTYPE_U8,
+     .packing = WT_PACKING_U4,
+     .scaling = WT_SCALING_GROUP,
+     .group = 64,
+     .zeros = true,
+     .x = BF16,
+     .y = F32,
+     .rows = 30,
+     .columns = 128,
+     .m = 8,
+     .n_experts = 3,
+     .chosen = true,
+     .bias = true},
+    {.w = BF16, .x = BF16, .y = F32, .rows = 30, .columns = 128, .m = 29, .n_experts = 5},
+    {.w = BF16,
+     .x = BF16,
+     .y = BF16,
+     .rows = 130,
+     .columns = 128,
+     .m = 300,
+     .n_experts = 4,
+     .bias = true,
+     .strides = true},
+    {.w = E4M3,
+     .scaling = WT_SCALING_BLOCK,
+     .x = BF16,
+     .y = BF16,
+     .rows = 130,
+     .columns = 256,
+     .m = 40,
+     .n_experts = 4,
+     .n_parts = 2,
+     .gated = true,
+     .activation = WT_ACTIVATION_SILU},
+    {.w = F32, .x = F32, .y = F32, .rows = 10, .columns = 24, .m = 21, .n_experts = 4},
+};
+
+static void batches_and_experts(void **state) { SOLVE_ALL(device_of(state), stack_problems); }
 
 /// Fewer rows than matmul_wgmma has in a tile: more than the few kernels take, and of experts.
 static void rows_that_do_not_fill_a_tile(void **state)
@@ -389,159 +385,48 @@ static void blocks_keep_their_values_when_repacked(void **state)
     }
 }
 
-/// Part `part` of the results by the library or without it, in tf32 or not; caller frees with free().
-static float *floats_by(bench *b, bool no_library, bool tf32, int part)
-{
-    const wt_matmul_config config = {.device = b->device, .no_library = no_library, .tf32 = tf32};
-    const int64_t n = b->y_rows * b->y_stride[part];
-    wt_matmul *matmul = NULL;
-    float *y = malloc(sizeof *y * (size_t)n);
-    assert_non_null(y);
-    assert_ok(wt_matmul_create(&config, &matmul));
-    assert_ok(wt_matmul_enqueue(matmul, b->stream, &b->args));
-    fetch(b, part);
-    for (int64_t k = 0; k < n; k++) y[k] = (float)element_of(b->p.y, b->y[part].host, k);
-    wt_matmul_destroy(matmul);
-    return y;
-}
-
-/// 10 bits of both sides instead of 23, through the library and without it, on a GPU; never of itself (every F32
-/// product of test_matmul.c is within 4e-6).
-static void check_tf32(wt_device *device, const problem *p)
-{
+/// A product that is good, and one change that is not, which is refused and names no kernel.
+typedef struct refusal {
     bench b;
-    make_bench(&b, device, p);
-    for (int way = 0; way < 2 * (p->n_parts > 1 && !p->gated ? p->n_parts : 1); way++) {
-        const int part = way / 2;
-        const bool no_library = way % 2;
-        float *exact = floats_by(&b, no_library, false, part), *rounded = floats_by(&b, no_library, true, part);
-        double peak = 0, apart = 0;
-        for (int64_t k = 0; k < b.y_rows * b.y_stride[part]; k++) {
-            peak = fmax(peak, fabs(exact[k]));
-            apart = fmax(apart, fabs(exact[k] - rounded[k]));
-        }
-        print_message("%d rows: tf32 moves y by %.1e of its largest%s\n", p->m, apart / peak,
-                      no_library ? ", without the library" : "");
-        assert_true(peak > 0 && peak < 1e6);
-        assert_true(apart <= 2e-3 * peak);
-        if (wt_device_get_info(b.device)->backend == WT_BACKEND_CUDA)
-            assert_true(apart > 1e-5 * peak);
-        else
-            assert_true(apart == 0);
-        free(exact);
-        free(rounded);
-    }
-    unmake_bench(&b);
+    wt_matmul *matmul;
+    wt_matmul_args good, bad;
+} refusal;
+
+static void open_refusal(refusal *r, void **state)
+{
+    make_bench(&r->b, device_of(state), &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 16, .columns = 64, .m = 2});
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = r->b.device}, &r->matmul));
+    r->good = r->b.args;
 }
 
-#define FLOATS(n_rows, n_columns, n_x) .w = F32, .x = F32, .y = F32, .rows = n_rows, .columns = n_columns, .m = n_x
-
-static void tf32_comes_only_when_asked_for(void **state)
+static void close_refusal(refusal *r)
 {
-    static const problem problems[] = {
-        {FLOATS(64, 516, 136)},
-        {FLOATS(64, 516, 128)},
-        {FLOATS(64, 516, 60)},
-        {FLOATS(64, 516, 20)},
-        {FLOATS(1000, 1028, 256)},
-        {FLOATS(200, 772, 100), .bias = true, .n_parts = 3},
-        {FLOATS(300, 260, 140), .n_parts = 2, .gated = true, .activation = WT_ACTIVATION_SILU, .bias = true},
-        {FLOATS(130, 260, 50), .n_parts = 2, .gated = true, .activation = WT_ACTIVATION_SILU},
-        {FLOATS(130, 132, 130), .n_batches = 3},
-        {FLOATS(130, 132, 50), .n_batches = 3},
-        {FLOATS(130, 132, 300), .n_experts = 4, .bias = true},
-        {.w = F32, .x = F32, .y = F16, .rows = 264, .columns = 300, .m = 200},
-    };
-    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) check_tf32(device_of(state), &problems[k]);
+    wt_matmul_destroy(r->matmul);
+    unmake_bench(&r->b);
 }
 
-/// Of a float the 10 bits of a tf32, cut off, or the nearest one; of two as near the even one, or that away from zero.
-enum { CUT, NEAREST_EVEN, NEAREST_AWAY, N_ROUNDINGS };
-
-static float tf32_of(float v, int rounding)
+static void assert_refused(refusal *r, wt_status code, const char *sentence)
 {
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    if (rounding == NEAREST_EVEN) bits += 0xfff + (bits >> 13 & 1);
-    if (rounding == NEAREST_AWAY) bits += 0x1000;
-    bits &= ~(uint32_t)0x1fff;
-    memcpy(&v, &bits, sizeof bits);
-    return v;
+    assert_fails(wt_matmul_enqueue(r->matmul, r->b.stream, &r->bad), code, sentence);
+    assert_int_equal(wt_matmul_prepare(r->matmul, &r->bad), code);
+    assert_string_equal(wt_matmul_kernel(r->matmul, &r->bad), "");
 }
 
-/// Rows of x that are 1 in one column bring elements of W to y as tensor cores have them.
-static void look_at_rounding(wt_device *device, int m, int without, const char **kernel, int *n_alike)
-{
-    enum { ROWS = 64, COLUMNS = 516 };
-    bench b;
-    wt_matmul *matmul = NULL;
-    make_bench(&b, device, &(problem){.w = F32, .x = F32, .y = F32, .rows = ROWS, .columns = COLUMNS, .m = m});
-    float *x = (float *)b.x.host, *w = (float *)b.w[0].host, *y = (float *)b.y[0].host;
-    memset(x, 0, b.x.bytes);
-    for (int i = 0; i < m; i++) x[i * b.x_stride + 3 * i] = 1;
-    for (int r = 0; r < ROWS; r += 2) { // halves between two tf32
-        uint32_t bits;
-        memcpy(&bits, &w[r * COLUMNS], sizeof bits);
-        bits = (bits & ~(uint32_t)0x1fff) | 0x1000;
-        memcpy(&w[r * COLUMNS], &bits, sizeof bits);
-    }
-    send_array(&b, &b.x);
-    send_array(&b, &b.w[0]);
-    const wt_matmul_config config = {
-        .device = device, .no_library = without >= WITHOUT_LIBRARY, .no_wgmma = without >= WITHOUT_WGMMA, .tf32 = true};
-    assert_ok(wt_matmul_create(&config, &matmul));
-    *kernel = wt_matmul_kernel(matmul, &b.args);
-    assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
-    fetch(&b, 0);
-    for (int k = 0; k < N_ROUNDINGS; k++) n_alike[k] = 0;
-    for (int i = 0; i < m; i++)
-        for (int r = 0; r < ROWS; r++)
-            for (int k = 0; k < N_ROUNDINGS; k++)
-                n_alike[k] += y[i * b.y_stride[0] + r] == tf32_of(w[r * COLUMNS + 3 * i], k);
-    wt_matmul_destroy(matmul);
-    unmake_bench(&b);
-}
-
-static void tf32_is_the_nearest(void **state)
-{
-    wt_device *device = device_of(state);
-    const wt_device_info *info = wt_device_get_info(device);
-    if (info->backend != WT_BACKEND_CUDA) skip();
-    static const int rows[] = {136, 100, 60, 20};
-    for (int k = 0; k < 4 * N_WITHOUT; k++) {
-        const char *kernel;
-        const int m = rows[k / N_WITHOUT], without = k % N_WITHOUT, all = m * 64;
-        int n_alike[N_ROUNDINGS];
-        look_at_rounding(device, m, without, &kernel, n_alike);
-        print_message("%s, %d rows: of %d elements %d as cut off, %d as the nearest, %d with halves away from zero\n",
-                      kernel, m, all, n_alike[CUT], n_alike[NEAREST_EVEN], n_alike[NEAREST_AWAY]);
-        if (!strcmp(kernel, "library")) continue;
-        const bool boxes = info->compute_major == 9 && info->compute_minor == 0 && without < WITHOUT_WGMMA;
-        assert_string_equal(kernel, boxes ? "matmul_wgmma" : m > 128 ? "matmul_tiles" : "matmul_slices");
-        assert_int_equal(n_alike[boxes ? NEAREST_EVEN : CUT], all);
-    }
-}
-
-static void wrong_arguments_are_refused(void **state)
-{
-    bench b;
-    wt_matmul *matmul = NULL;
-    make_bench(&b, device_of(state), &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 16, .columns = 64, .m = 2});
-    assert_fails(wt_matmul_create(&(wt_matmul_config){0}, &matmul), WT_ERR_BAD_ARG, "matmul: no device");
-    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device}, &matmul));
-    const wt_matmul_args good = b.args;
-    wt_matmul_args bad;
 #define REFUSED(change, code, sentence)                                                                                \
     do {                                                                                                               \
-        bad = good;                                                                                                    \
+        r.bad = r.good;                                                                                                \
         change;                                                                                                        \
-        assert_fails(wt_matmul_enqueue(matmul, b.stream, &bad), code, sentence);                                       \
-        assert_int_equal(wt_matmul_prepare(matmul, &bad), code);                                                       \
-        assert_string_equal(wt_matmul_kernel(matmul, &bad), "");                                                       \
+        assert_refused(&r, code, sentence);                                                                            \
     } while (0)
-    wt_matrix *w = &bad.parts[0].weight;
-    REFUSED(bad.n_parts = 0, WT_ERR_BAD_ARG, "matmul: 0 parts, want 1 .. 4");
-    REFUSED(bad.n_parts = 5, WT_ERR_BAD_ARG, "matmul: 5 parts, want 1 .. 4");
+
+static void wrong_weights_are_refused(void **state)
+{
+    refusal r;
+    open_refusal(&r, state);
+    const wt_matmul_args good = r.good;
+    wt_matrix *w = &r.bad.parts[0].weight;
+    REFUSED(r.bad.n_parts = 0, WT_ERR_BAD_ARG, "matmul: 0 parts, want 1 .. 4");
+    REFUSED(r.bad.n_parts = 5, WT_ERR_BAD_ARG, "matmul: 5 parts, want 1 .. 4");
     REFUSED(w->rows = 0, WT_ERR_BAD_ARG, "matmul: a matrix of 0 x 64, want 1 .. 16777216 each");
     REFUSED(w->data = 0, WT_ERR_BAD_ARG, "matmul: weights are missing or unaligned");
     REFUSED(w->data++, WT_ERR_BAD_ARG, "matmul: weights are missing or unaligned");
@@ -557,36 +442,45 @@ static void wrong_arguments_are_refused(void **state)
             "matmul: scales of type F8_E4M3, want F32, F16, BF16, or F8_E4M3 of groups");
     REFUSED(w->zeros = good.x, WT_ERR_BAD_ARG, "matmul: zeros or a tensor scale without groups");
     REFUSED(w->next = -1, WT_ERR_BAD_ARG, "matmul: a negative distance of matrices in a stack");
-    REFUSED((bad.n_parts = 2, bad.parts[1] = good.parts[0], bad.parts[1].weight.columns = 32), WT_ERR_BAD_ARG,
+    REFUSED((r.bad.n_parts = 2, r.bad.parts[1] = good.parts[0], r.bad.parts[1].weight.columns = 32), WT_ERR_BAD_ARG,
             "matmul: part 1 differs from part 0 in columns, type or scaling");
-    REFUSED(bad.gated = true, WT_ERR_BAD_ARG, "matmul: a gated product wants two parts of as many rows");
-    REFUSED(bad.x = 0, WT_ERR_BAD_ARG, "matmul: x is missing or unaligned");
-    REFUSED(bad.x_dtype = WT_DTYPE_I64, WT_ERR_UNSUPPORTED, "matmul: x of type I64 with BF16 weights");
-    REFUSED(bad.x_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: x of type I8 with BF16 weights");
-    REFUSED(bad.x_dtype = WT_DTYPE_F4, WT_ERR_UNSUPPORTED, "matmul: x of type F4 with BF16 weights");
-    REFUSED(bad.x_groups = good.x, WT_ERR_BAD_ARG, "matmul: x_groups go with x of type F4, which is dense");
-    REFUSED(bad.x_scales = good.x, WT_ERR_BAD_ARG, "matmul: scales of x are unaligned, or x is BF16, which has none");
-    REFUSED(bad.x_stride = 63, WT_ERR_BAD_ARG, "matmul: x_stride 63, want 64 or more");
-    REFUSED(bad.y_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: y of type I8, want F32, F16, BF16 or I32");
-    REFUSED(bad.y_dtype = WT_DTYPE_I32, WT_ERR_UNSUPPORTED, "matmul: y of type I32 is for bare sums of I8 products");
-    REFUSED(bad.parts[0].y += 2, WT_ERR_BAD_ARG, "matmul: y of part 0 is missing or unaligned");
-    REFUSED(bad.parts[0].y_stride = 8, WT_ERR_BAD_ARG, "matmul: y_stride 8, want 16 or more");
-    REFUSED(bad.parts[0].bias = 2, WT_ERR_BAD_ARG, "matmul: the bias of part 0 is unaligned");
-    REFUSED(bad.m = -1, WT_ERR_BAD_ARG, "matmul: m -1, want 0 .. 65535");
-    REFUSED(bad.activation = WT_N_ACTIVATIONS, WT_ERR_BAD_ARG, "matmul: activation 5 is none");
-    REFUSED(bad.n_batches = 65535, WT_ERR_BAD_ARG, "matmul: 65535 batches of 2 rows, want at most 65535 rows together");
-    REFUSED((bad.experts = good.x, bad.offsets = good.x), WT_ERR_BAD_ARG,
-            "matmul: experts or offsets, aligned, and no batches beside them");
-    REFUSED(bad.experts = good.x, WT_ERR_BAD_ARG, "matmul: 0 experts, x_repeat 0, want 1 .. 4096, 0 or more");
-#undef REFUSED
-    bad = good;
-    bad.m = 0; // nothing to do
-    assert_ok(wt_matmul_prepare(matmul, &bad));
-    assert_ok(wt_matmul_enqueue(matmul, b.stream, &bad));
-    wt_matmul_destroy(matmul);
-    wt_matmul_destroy(NULL);
-    unmake_bench(&b);
+    close_refusal(&r);
 }
+
+static void wrong_arguments_are_refused(void **state)
+{
+    refusal r;
+    wt_matmul *none = NULL;
+    open_refusal(&r, state);
+    assert_fails(wt_matmul_create(&(wt_matmul_config){0}, &none), WT_ERR_BAD_ARG, "matmul: no device");
+    const wt_matmul_args good = r.good;
+    REFUSED(r.bad.gated = true, WT_ERR_BAD_ARG, "matmul: a gated product wants two parts of as many rows");
+    REFUSED(r.bad.x = 0, WT_ERR_BAD_ARG, "matmul: x is missing or unaligned");
+    REFUSED(r.bad.x_dtype = WT_DTYPE_I64, WT_ERR_UNSUPPORTED, "matmul: x of type I64 with BF16 weights");
+    REFUSED(r.bad.x_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: x of type I8 with BF16 weights");
+    REFUSED(r.bad.x_dtype = WT_DTYPE_F4, WT_ERR_UNSUPPORTED, "matmul: x of type F4 with BF16 weights");
+    REFUSED(r.bad.x_groups = good.x, WT_ERR_BAD_ARG, "matmul: x_groups go with x of type F4, which is dense");
+    REFUSED(r.bad.x_scales = good.x, WT_ERR_BAD_ARG, "matmul: scales of x are unaligned, or x is BF16, which has none");
+    REFUSED(r.bad.x_stride = 63, WT_ERR_BAD_ARG, "matmul: x_stride 63, want 64 or more");
+    REFUSED(r.bad.y_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: y of type I8, want F32, F16, BF16 or I32");
+    REFUSED(r.bad.y_dtype = WT_DTYPE_I32, WT_ERR_UNSUPPORTED, "matmul: y of type I32 is for bare sums of I8 products");
+    REFUSED(r.bad.parts[0].y += 2, WT_ERR_BAD_ARG, "matmul: y of part 0 is missing or unaligned");
+    REFUSED(r.bad.parts[0].y_stride = 8, WT_ERR_BAD_ARG, "matmul: y_stride 8, want 16 or more");
+    REFUSED(r.bad.parts[0].bias = 2, WT_ERR_BAD_ARG, "matmul: the bias of part 0 is unaligned");
+    REFUSED(r.bad.m = -1, WT_ERR_BAD_ARG, "matmul: m -1, want 0 .. 65535");
+    REFUSED(r.bad.activation = WT_N_ACTIVATIONS, WT_ERR_BAD_ARG, "matmul: activation 5 is none");
+    REFUSED(r.bad.n_batches = 65535, WT_ERR_BAD_ARG, "matmul: 65535 batches of 2 rows, want at most 65535 rows together");
+    REFUSED((r.bad.experts = good.x, r.bad.offsets = good.x), WT_ERR_BAD_ARG,
+            "matmul: experts or offsets, aligned, and no batches beside them");
+    REFUSED(r.bad.experts = good.x, WT_ERR_BAD_ARG, "matmul: 0 experts, x_repeat 0, want 1 .. 4096, 0 or more");
+    r.bad = r.good;
+    r.bad.m = 0; // nothing to do
+    assert_ok(wt_matmul_prepare(r.matmul, &r.bad));
+    assert_ok(wt_matmul_enqueue(r.matmul, r.b.stream, &r.bad));
+    wt_matmul_destroy(NULL);
+    close_refusal(&r);
+}
+#undef REFUSED
 
 static void works_in_a_partition(void **state)
 {
@@ -627,8 +521,7 @@ int main(void)
         cmocka_unit_test(activations_are_quantised_by_rows),
         cmocka_unit_test(activations_are_quantised_to_nvfp4),
         cmocka_unit_test(blocks_keep_their_values_when_repacked),
-        cmocka_unit_test(tf32_comes_only_when_asked_for),
-        cmocka_unit_test(tf32_is_the_nearest),
+        cmocka_unit_test(wrong_weights_are_refused),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(works_in_a_partition),
     };

@@ -184,7 +184,6 @@ static void doubtful_tokens_are_decided_by_single_steps(void **state)
     close_models(&f);
 }
 
-/// A model that drafts for itself is always right, and so are all of its layers.
 /// Where the text ends before there are enough guesses, it is taken to go round.
 static void n_grams_of_a_text_that_goes_round_never_end(void **state)
 {
@@ -204,6 +203,7 @@ static void n_grams_of_a_text_that_goes_round_never_end(void **state)
     assert_int_equal(n, 0);
 }
 
+/// A model that drafts for itself is always right, and so are all of its layers.
 static void a_perfect_draft_is_always_right(void **state)
 {
     static answer_tokens t;
@@ -223,10 +223,10 @@ static void a_perfect_draft_is_always_right(void **state)
 
 /// Sixteen wrong guesses a step cost more than they give. The time of single steps is taken while others use the
 /// processors too, so one answer of ten has to show it.
-static void what_does_not_pay_is_switched_off(void **state)
+static void check_payoff(void **state, wt_backend backend)
 {
     static answer_tokens t;
-    answer_fixture f = open_models(state, WT_BACKEND_CPU, WT_LLM_AS_STORED);
+    answer_fixture f = open_models(state, backend, WT_LLM_AS_STORED);
     wt_generation r = {.n_switched_off = 0};
     for (int k = 0; k < 10 && !r.n_switched_off; k++)
         r = answer(&f, NULL, 1,
@@ -236,6 +236,9 @@ static void what_does_not_pay_is_switched_off(void **state)
     assert_true(r.n_guessed < 16 * 249); // when it went on
     close_models(&f);
 }
+
+static void what_does_not_pay_is_switched_off(void **state) { check_payoff(state, WT_BACKEND_CPU); }
+static void what_does_not_pay_is_switched_off_on_a_gpu(void **state) { check_payoff(state, WT_BACKEND_CUDA); }
 
 int main(void)
 {
@@ -250,6 +253,7 @@ int main(void)
         IN_FOLDER(doubtful_tokens_are_decided_by_single_steps),
         IN_FOLDER(a_perfect_draft_is_always_right),
         IN_FOLDER(what_does_not_pay_is_switched_off),
+        IN_FOLDER(what_does_not_pay_is_switched_off_on_a_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -448,13 +448,16 @@ wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_confi
     wt_status status = check_choice(s, config->sampler, config->n_top);
     if (!status) status = check_tokens(s, &id, 1);
     if (status || config->n_tokens < 1) return status;
-    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
     status = wt__pages_own(s, s->sequence, s->position, s->position + config->n_tokens);
     if (status) return status;
     s->has_logits = false;
-    wt__llm_prepare_rope(s, s->sequence, s->position + config->n_tokens);
-    prepare_batch(s, &id, 1);
-    status = wt__gpu_generate(s, config);
+    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC)
+        status = run_by_steps(s, id, config);
+    else {
+        wt__llm_prepare_rope(s, s->sequence, s->position + config->n_tokens);
+        prepare_batch(s, &id, 1);
+        status = wt__gpu_generate(s, config);
+    }
     wt__pages_trim(s, s->sequence, s->position);
     return status;
 }
@@ -503,13 +506,15 @@ wt_status wt_llm_select(wt_llm_session *session, int sequence)
 /// A page for each sequence that has none for its next token, or a copy of a shared one.
 static wt_status take_pages(wt_llm_session *s, const wt_llm_turn *turns, int n)
 {
+    const int wanted = wt__pages_wanted_together(s, turns, n);
     wt_status status = WT_OK;
+    if (wanted > s->pool.n_free)
+        return wt_fail(WT_ERR_FULL, "llm: a step of %d sequences wants %d more pages of %d positions, %d of %d are free",
+                       n, wanted, WT__LLM_PAGE, s->pool.n_free, s->pool.n);
     for (int k = 0; k < n && !status; k++) {
         const int at = s->sequences[turns[k].sequence].position;
         status = wt__pages_own(s, turns[k].sequence, at, at + 1);
     }
-    for (int k = 0; k < n && status; k++)
-        wt__pages_trim(s, turns[k].sequence, s->sequences[turns[k].sequence].position);
     return status;
 }
 

@@ -187,6 +187,8 @@ WT_CHECKED wt_status wt__pages_open(wt_llm_session *session);
 void wt__pages_close(wt_llm_session *session);
 /// Pages that wt__pages_own would take.
 int wt__pages_wanted(const wt_llm_session *session, int sequence, int first, int end);
+/// And for the next token of each of n sequences.
+int wt__pages_wanted_together(const wt_llm_session *session, const wt_llm_turn *turns, int n);
 /// Positions first .. end - 1 get pages that are their sequence's alone: new ones, and copies of shared ones. Errors,
 /// before anything is changed: WT_ERR_FULL.
 WT_CHECKED wt_status wt__pages_own(wt_llm_session *session, int sequence, int first, int end);

@@ -39,6 +39,26 @@ int wt__pages_wanted(const wt_llm_session *s, int sequence, int first, int end)
     return n;
 }
 
+int wt__pages_wanted_together(const wt_llm_session *s, const wt_llm_turn *turns, int n)
+{
+    int wanted = 0;
+    for (int k = 0; k < n; k++) {
+        const int at = s->sequences[turns[k].sequence].position / WT__LLM_PAGE;
+        if (at >= s->pool.held[turns[k].sequence]) {
+            wanted++;
+            continue;
+        }
+        const int32_t page = row_of(s, turns[k].sequence)[at];
+        int uses = s->pool.uses[page]; // that are left when the turns before have copies of their own
+        for (int j = 0; j < k; j++) {
+            const int before = s->sequences[turns[j].sequence].position / WT__LLM_PAGE;
+            uses -= before < s->pool.held[turns[j].sequence] && row_of(s, turns[j].sequence)[before] == page;
+        }
+        wanted += uses > 1;
+    }
+    return wanted;
+}
+
 wt_status wt__pages_own(wt_llm_session *s, int sequence, int first, int end)
 {
     wt__pages *p = &s->pool;
