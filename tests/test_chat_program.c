@@ -229,7 +229,7 @@ static void bad_models_get_a_sentence(void **state)
     }
 }
 
-/// A tokenizer of another model gives tokens that this one has not.
+/// A tokenizer of another model has tokens that this one has not.
 static void a_tokenizer_of_another_model_is_told(void **state)
 {
     (void)state;
@@ -239,7 +239,8 @@ static void a_tokenizer_of_another_model_is_told(void **state)
     if (!other) skip();
     snprintf(arguments, sizeof arguments, "generate --prompt hello --tokenizer '%s'", other);
     assert_int_not_equal(run_on(arguments, model), 0);
-    assert_string_equal(out, "warptone generate: llm: token 0 of 1 is 31373, want 0..2047\n");
+    assert_non_null(strstr(out, "warptone generate: generate: the tokenizer's token 2048, \""));
+    assert_non_null(strstr(out, ", is none of the model's, want 0..2047\n"));
 }
 
 // ---- a GPU
@@ -393,8 +394,8 @@ static terminal open_terminal(void **state, const char *text, const char *tokens
     if (fd < 0) _exit(99);
     ioctl(fd, TIOCSCTTY, 0);
     for (int k = 0; k < 3; k++) dup2(fd, k);
-    execl(program, "warptone", "chat", "--model", model, "--template", path, "-n", tokens, "--ignore-eos", "--context",
-          "50000", "--quantize", quantize, "--history", history, (char *)NULL);
+    execl(program, "warptone", "chat", "--backend", "cpu", "--model", model, "--template", path, "-n", tokens,
+          "--ignore-eos", "--context", "50000", "--quantize", quantize, "--history", history, (char *)NULL);
     _exit(98);
 }
 

@@ -139,7 +139,7 @@ static void ten_hours_go_in_tiles(void **state)
 /// Of a signal of 58 MB: whole signals, and formats that are not written tile by tile, in 48 MB.
 static void what_is_held_lies_in_files(void **state)
 {
-    const char *limit = MEASURED ? "ulimit -d 49152;" : ""; // KB
+    const char *limit = MEASURED ? "ulimit -s 512; ulimit -d 49152;" : ""; // KB; a stack a processor counts too
     static const struct {
         const char *arguments, *name;
     } cases[] = {
