@@ -26,9 +26,7 @@ struct wt__mm_cuda {
     uintptr_t partial[N_SLICED]; ///< where sums of slices meet, taken by the first prepare that needs it
 };
 
-/// Where a partition has no room for clusters the library's kernels fail when
-/// they are launched (H200).
-static bool has_room_for_library(const wt_matmul_config *config)
+bool wt__mm_has_clusters(const wt_matmul_config *config)
 {
     wt_partition_info info = {.fine = false};
     if (config->partition) wt_partition_get_info(config->partition, &info);
@@ -41,7 +39,7 @@ wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_c
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
     c->site = (wt__mm_site){*config, n_sms};
     *cuda = c;
-    if (config->no_library || !wt_cublaslt_version() || !has_room_for_library(config)) return WT_OK;
+    if (config->no_library || !wt_cublaslt_version() || !wt__mm_has_clusters(config)) return WT_OK;
     return wt__mm_library_create(config, &c->library);
 }
 
@@ -248,7 +246,7 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
     }
     wt__mm_choose(&cuda->site, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
-    if (!status && p.wgmma.n_slices > 1 && !cuda->partial[WGMMA]) status = take_partial(cuda, WGMMA);
+    if (!status && wt__mm_wgmma_has_partial(&p.wgmma) && !cuda->partial[WGMMA]) status = take_partial(cuda, WGMMA);
     if (!status && p.n_slices > 1 && !cuda->partial[SLICES]) status = take_partial(cuda, SLICES);
     return status || !stream ? status : launch(cuda, stream, kernel, &p, &a);
 }

@@ -29,6 +29,10 @@ WT_CHECKED wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *arg
 WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args);
 WT_CHECKED wt_status wt__mm_cpu_repack(wt_stream *stream, const wt_mm_repack_args *args);
 
+/// Has the partition room for clusters of blocks? In one that was cut fine those of cuBLASLt fail when they are
+/// launched (H200).
+bool wt__mm_has_clusters(const wt_matmul_config *config);
+
 /// CUDA: matmul_cuda.c. Without a stream: make ready.
 WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda);
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
@@ -43,10 +47,13 @@ typedef struct wt__mm_wgmma_shape {
     int columns, rows, stages; ///< rows of W and of x a block, stages of shared memory
     int64_t n_tiles;
     int n_slices, n_blocks;
+    bool meets; ///< slices, two, are the blocks' of a cluster
     size_t shared_bytes;
 } wt__mm_wgmma_shape;
 /// Is it a product whose tiles have 64 rows of x? F32 there is multiplied as tf32.
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *args);
+/// Do sums of its slices meet in memory?
+static inline bool wt__mm_wgmma_has_partial(const wt__mm_wgmma_shape *s) { return s->n_slices > 1 && !s->meets; }
 /// `args` gets the numbers of its tiles.
 wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *args);
 /// Bytes of memory, zeros at first, in which the sums of slices meet: of any product.

@@ -284,9 +284,10 @@ bool wt__mm_plan_wgmma(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"ROWS", shape.rows},
                               {"STAGES", shape.stages},
                               {"PROMOTE", a->x_type == WT_MM_E4M3},
+                              {"MEET", shape.meets},
                               {"ACTIVATION", a->activation}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
-    write_options(p, options, 9);
+    write_options(p, options, 10);
     p->launch = (wt_launch){.grid = {shape.n_blocks},
                             .block = {WT_MM_WGMMA_THREADS},
                             .shared_bytes = shape.shared_bytes,
@@ -427,8 +428,8 @@ static bool plan_slices(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"ACTIVATION", a->activation}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_slices.cu", .function = "matmul_slices", .n_slices = s.n_slices};
     write_options(p, options, 5);
-    p->launch = (wt_launch){
-        .grid = {(int)s.n_tiles * s.n_slices}, .block = {s.threads}, .shared_bytes = s.shared_bytes};
+    p->launch =
+        (wt_launch){.grid = {(int)s.n_tiles * s.n_slices}, .block = {s.threads}, .shared_bytes = s.shared_bytes};
     return true;
 }
 

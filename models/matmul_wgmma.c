@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_ROWS = 9 };
-enum { SLICED_COLUMNS = 128 };                     ///< rows of W of a tile that may have slices
-enum { LEAST_STEPS_OF_FEW = 4, LEAST_STEPS = 16 }; ///< of a slice, of 64 and of 128 rows of x
-enum { SMS = 132, COUNTER_BYTES = 1 << 14 };       ///< of the warps of tiles, in front of the sums
+enum { STEP_BYTES = 128, BARRIER_BYTES = 16, MET_BYTES = 8, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_ROWS = 9 };
+enum { SLICED_COLUMNS = 128 };                            ///< rows of W of a tile that may have slices
+enum { LEAST_STEPS_OF_FEW = 4, LEAST_STEPS = 16 };        ///< of a slice, of 64 and of 128 rows of x
+enum { MET_COLUMNS = 64, LEAST_MET = 48, MOST_MET = 66 }; ///< rows of W of a tile that a cluster has; tiles for which
+enum { SMS = 132, COUNTER_BYTES = 1 << 14 };              ///< of the warps of tiles, in front of the sums
 
 static int64_t n_tiles_of(wt_mm_args *a, int columns)
 {
@@ -41,6 +42,24 @@ static int slices_of(const wt_mm_args *a, int64_t n_tiles, int n_sms, int least)
     return (int)(n < 1 || most < 1 ? 1 : n < most ? n : most);
 }
 
+/// Are tiles of 64 rows of W, whose columns the two blocks of a cluster share, enough for nearly all SMs, and no more?
+/// Of 16 bits alone, and of the shape alone.
+static bool is_met(const wt_matmul_config *config, wt_mm_args *a, bool few)
+{
+    const int64_t n_tiles = n_tiles_of(a, MET_COLUMNS), n_steps = (int64_t)element_bytes(a) * a->columns / STEP_BYTES;
+    if (element_bytes(a) != 2 || a->gated || a->offsets || config->wgmma_columns) return false;
+    return n_tiles >= LEAST_MET && n_tiles <= MOST_MET && n_steps >= 2 * (few ? LEAST_STEPS_OF_FEW : LEAST_STEPS) &&
+           wt__mm_has_clusters(config);
+}
+
+static int stages_of(const wt_matmul_config *config, const wt__mm_wgmma_shape *s)
+{
+    const bool few = s->rows == FEW_ROWS;
+    if (config->wgmma_stages) return config->wgmma_stages;
+    if (s->meets) return few ? 12 : 8;
+    return few ? 8 : s->columns == 256 ? 4 : 6;
+}
+
 static size_t stage_bytes(const wt__mm_wgmma_shape *s)
 {
     return (size_t)((s->rows + s->columns) * STEP_BYTES + BARRIER_BYTES);
@@ -49,18 +68,21 @@ static size_t stage_bytes(const wt__mm_wgmma_shape *s)
 wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *a)
 {
     const bool few = wt__mm_wgmma_is_few(config, a);
-    wt__mm_wgmma_shape s = {.rows = few ? FEW_ROWS : WT_MM_TILE, .n_slices = 1};
-    if (!few && !config->wgmma_columns && !a->offsets) // by shape alone, as if there were always so many SMs
+    wt__mm_wgmma_shape s = {.rows = few ? FEW_ROWS : WT_MM_TILE, .n_slices = 1, .meets = is_met(config, a, few)};
+    if (s.meets)
+        s.n_slices = 2;
+    else if (!few && !config->wgmma_columns && !a->offsets) // by shape alone, as if there were always so many SMs
         s.n_slices = slices_of(a, n_tiles_of(a, SLICED_COLUMNS), SMS, LEAST_STEPS);
-    s.columns = few || s.n_slices > 1   ? SLICED_COLUMNS
+    s.columns = s.meets                 ? MET_COLUMNS
+                : few || s.n_slices > 1 ? SLICED_COLUMNS
                 : config->wgmma_columns ? config->wgmma_columns
                                         : columns_of(a, n_sms);
-    s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 8 : s.columns == 256 ? 4 : 6;
+    s.stages = stages_of(config, &s);
     s.n_tiles = n_tiles_of(a, s.columns);
-    if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms, LEAST_STEPS_OF_FEW);
-    s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
-    s.shared_bytes =
-        ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) + (size_t)s.stages * stage_bytes(&s);
+    if (few && !s.meets) s.n_slices = slices_of(a, s.n_tiles, n_sms, LEAST_STEPS_OF_FEW);
+    s.n_blocks = s.meets || s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
+    s.shared_bytes = ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) +
+                     MET_BYTES * WT_MM_WGMMA_WARPS + (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 
@@ -97,7 +119,7 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
     filled->n_tiles = (int)shape->n_tiles;
     filled->n_slices = shape->n_slices;
     filled->x_rows = x_rows;
-    if (shape->n_slices > 1) {
+    if (wt__mm_wgmma_has_partial(shape)) {
         filled->arrived = (int *)partial;
         filled->partial = (void *)(partial + COUNTER_BYTES);
     }
@@ -109,7 +131,7 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
         config.n_matrices = a->offsets ? a->n_experts : a->n_batches;
         config.row_bytes = a->row_bytes;
         config.matrix_bytes = p->w_next;
-        config.box_rows = shape->columns / (a->gated ? 2 : 1) / (shape->rows == FEW_ROWS ? 2 : 1);
+        config.box_rows = shape->columns / (a->gated ? 2 : 1) / (shape->rows == FEW_ROWS && !shape->meets ? 2 : 1);
         status = fill_map(device, &config, &filled->w[k]);
     }
     return status;

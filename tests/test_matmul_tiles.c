@@ -106,6 +106,22 @@ static void slices_of_tiles(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// As many tiles of 64 rows of W as fill the SMs: by matmul_wgmma two blocks of a cluster have halves of their columns.
+static void halves_meet(void **state)
+{
+    static const problem problems[] = {
+        {OF(BF16, BF16, 4096, 1032, 64)},
+        {OF(BF16, F32, 3100, 520, 9), .bias = true, .add = true},
+        {OF(F16, F16, 4200, 648, 33), .strides = true, .activation = WT_ACTIVATION_GELU},
+        {OF(BF16, BF16, 1100, 776, 20), .n_parts = 3, .bias = true},
+        {OF(BF16, BF16, 3328, 2056, 128), .scaling = WT_SCALING_ROW},
+        {OF(F16, F32, 3333, 2312, 90), .strides = true, .add = true},
+        {OF(BF16, BF16, 1600, 2056, 140), .bias = true},
+        {OF(F16, F16, 1600, 2056, 70), .n_batches = 2},
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
 /// Slices of a tile end in any order, and are added in one; nothing is left of them for the next product.
 static void give_the_same_bits_again(wt_device *device, const problem *p, bool tf32)
 {
@@ -134,6 +150,8 @@ static void slices_give_the_same_bits_again(void **state)
 {
     for (int m = 60; m <= 180; m += 60)
         give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 520, 2056, m)}, false);
+    for (int m = 60; m <= 120; m += 60)
+        give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 4096, 2056, m)}, false);
     for (int tf32 = 0; tf32 < 2; tf32++)
         for (int m = 60; m <= 180; m += 60)
             give_the_same_bits_again(device_of(state), &(problem){OF(F32, F32, 520, 2056, m)}, tf32);
@@ -290,6 +308,7 @@ int main(void)
         cmocka_unit_test(few_rows),
         cmocka_unit_test(few_rows_of_floats),
         cmocka_unit_test(slices_of_tiles),
+        cmocka_unit_test(halves_meet),
         cmocka_unit_test(slices_give_the_same_bits_again),
         cmocka_unit_test(scales_of_blocks),
         cmocka_unit_test(batches_and_experts),

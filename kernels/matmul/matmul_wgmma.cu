@@ -11,8 +11,12 @@
 //
 // With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows
 // of W. Where tiles of 128 rows of W are fewer than SMs, a tile's columns are parted in slices, by a block each; the
-// warp that ends last adds the slices' sums in order. The first copies of W begin before the launch before has
-// ended (overlap.cuh). Judge: the CPU.
+// warp that ends last adds the slices' sums in order. The first copies of W, by a thread of their own, begin before the
+// launch before has ended (overlap.cuh). Judge: the CPU.
+//
+// With MM_MEET a cluster of two blocks has the halves of the columns of a tile of 64 rows of W, whose sums meet in
+// shared memory: each block adds and finishes every other eight rows of x. With 64 rows of x the warpgroups take turns
+// at the steps there, whose sums meet the same way.
 //
 // Architecture: sm_90a
 #ifndef MM_X
@@ -23,10 +27,12 @@
 #    define MM_ROWS       128
 #    define MM_STAGES     4
 #    define MM_PROMOTE    0
+#    define MM_MEET       0
 #    define MM_ACTIVATION 0
 #endif
 #include "matmul.cuh"
 
+#include "cluster.cuh"
 #include "overlap.cuh"
 #include "wgmma.cuh"
 
@@ -37,8 +43,14 @@
 #define WARPS     WT_MM_WGMMA_WARPS
 #define CHUNK     64 // columns of sums that a warp finishes at a time
 #define FEW       (MM_ROWS == 64)
-#define GROUP_N   (FEW ? MM_N / 2 : MM_N) // rows of W of a warpgroup
-#define BOX       (GROUP_N / MM_PAIR)     // rows of W that are copied at once
+#define BY_STEPS  (FEW && MM_MEET)               // a warpgroup has every other step of a tile
+#define EVERY     (BY_STEPS ? 2 : 1)             // of the steps
+#define SPLIT     (FEW && !BY_STEPS ? 2 : 1)     // warpgroups that share the tile's rows of W
+#define GROUP_N   (MM_N / SPLIT)                 // rows of W of a warpgroup
+#define BOX       (GROUP_N / MM_PAIR)            // rows of W that are copied at once
+#define EIGHTS    (MM_MEET ? 1 : 2)              // of rows of x that a warp finishes
+#define FINISHERS (BY_STEPS ? WARPS / 2 : WARPS) // warps that do
+#define MEETING   (2 * EVERY)                    // whose sums each of them adds with MM_MEET
 #define ALL       0xffffffffu
 
 struct stage {
@@ -49,7 +61,7 @@ struct shared {
     stage stages[MM_STAGES];
     mm_sum sums[WARPS][16][CHUNK];
     float scales[WARPS][16]; // of rows of x
-    unsigned long long full[MM_STAGES], empty[MM_STAGES];
+    unsigned long long full[MM_STAGES], empty[MM_STAGES], met[WARPS];
 };
 
 // Where a user of the stages is; `parity` of the phase that their barriers are in.
@@ -100,46 +112,35 @@ static __device__ __forceinline__ void copy_x(const wt_mm_wgmma_args &g, const m
 // The rows of W of a step.
 static __device__ __forceinline__ void copy_w(const wt_mm_wgmma_args &g, const mm_place &p, int step, shared *s, int to)
 {
-    for (int group = 0; group < (FEW ? 2 : 1); group++)
+    for (int group = 0; group < SPLIT; group++)
         for (int q = 0; q < MM_PAIR; q++)
             copy_box(s->stages[to].w[group * GROUP_N + q * BOX], &g.w[MM_PAIR == 2 ? q : p.part], step * SPAN,
                      p.first + group * BOX, p.tile.stack, &s->full[to]);
 }
 
-// The first steps: x is written by a launch that may still run, W is not.
-static __device__ int copy_first(const wt_mm_wgmma_args &g, const mm_place &p, const span &of, shared *s, cursor *t)
-{
-    const int n = of.n < MM_STAGES ? of.n : MM_STAGES;
-    for (int k = 0; k < n; k++) {
-        barrier_expect(&s->full[k], bytes_of_stage(g));
-        copy_w(g, p, of.first + k, s, k);
-    }
-    wait_for_earlier();
-    for (int k = 0; k < n; k++) {
-        copy_x(g, p, of.first + k, s, k);
-        advance(t);
-    }
-    return n;
-}
-
-static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
+// W and how much is expected, or x, which is written by a launch that may still run.
+static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s, bool of_x)
 {
     cursor t = {0, 0};
-    bool is_first = true;
-    prefetch_map(&g.x);
-    for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
+    if (of_x) {
+        prefetch_map(&g.x);
+        wait_for_earlier();
+    } else
+        for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
     for (int at = blockIdx.x; at < g.n_tiles * g.n_slices; at += gridDim.x) {
         mm_place p;
         if (!find_tile(g, at / g.n_slices, &p)) continue;
         const span of = span_of(g, at % g.n_slices);
-        for (int k = is_first ? copy_first(g, p, of, s, &t) : 0; k < of.n; k++) {
+        for (int k = 0; k < of.n; k++) {
             barrier_wait(&s->empty[t.stage], t.parity ^ 1);
-            barrier_expect(&s->full[t.stage], bytes_of_stage(g));
-            copy_w(g, p, of.first + k, s, t.stage);
-            copy_x(g, p, of.first + k, s, t.stage);
+            if (of_x)
+                copy_x(g, p, of.first + k, s, t.stage);
+            else {
+                barrier_expect(&s->full[t.stage], bytes_of_stage(g));
+                copy_w(g, p, of.first + k, s, t.stage);
+            }
             advance(&t);
         }
-        is_first = false;
     }
 }
 
@@ -200,10 +201,11 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const m
                                                      int group, cursor *t, mm_sum *sums)
 {
     int before = 0;
-    for (int k = 0; k < of.n; k++) {
+    if (BY_STEPS && group) advance(t);
+    for (int k = BY_STEPS ? group : 0; k < of.n; k += EVERY) {
         barrier_wait(&s->full[t->stage], t->parity);
         const unsigned long long x = descriptor_of(s->stages[t->stage].x[FEW ? 0 : 64 * group]);
-        const unsigned long long w = descriptor_of(s->stages[t->stage].w[FEW ? group * GROUP_N : 0]);
+        const unsigned long long w = descriptor_of(s->stages[t->stage].w[SPLIT == 2 ? group * GROUP_N : 0]);
         products_begin();
 #    pragma unroll
         for (int i = 0; i < 4; i++)
@@ -212,12 +214,12 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const m
             else if (GROUP_N == 128)
                 multiply_128(sums, x + 2 * i, w + 2 * i, k | i);
             else
-                multiply_64(sums, x + 2 * i, w + 2 * i, k | i);
+                multiply_64(sums, x + 2 * i, w + 2 * i, k / EVERY | i);
         products_commit();
         products_wait<1>();
-        if (k) release(s, before);
+        if (k / EVERY) release(s, before);
         before = t->stage;
-        advance(t);
+        for (int n = 0; n < EVERY; n++) advance(t);
     }
     products_wait<0>();
     release(s, before);
@@ -257,6 +259,44 @@ static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int
     return true;
 }
 
+#if MM_MEET
+// To where warp `finisher` of block `rank` meets them, as the ones of that number.
+static __device__ __forceinline__ void send_sums(const mm_sum *sums, int rank, shared *s, int finisher, int number)
+{
+    float4 *to = (float4 *)s->sums + (finisher * MEETING + number) * (GROUP_N / 16 * 32) + threadIdx.x % 32;
+#    pragma unroll
+    for (int j = 0; j < GROUP_N / 16; j++) {
+        const mm_sum *from = sums + 8 * j + 2 * rank;
+        send_to(to + 32 * j, rank, {from[0], from[1], from[4], from[5]}, &s->met[finisher]);
+    }
+}
+
+// Row 8 r + lane / 4 of the warp's 16 goes to block r of the cluster. Of the tile's columns the blocks have halves, of
+// their steps the warpgroups every other; false for a warp that has given away its sums and gets none.
+static __device__ __forceinline__ bool meet(shared *s, int warp, mm_sum *sums)
+{
+    const int finisher = warp % FINISHERS, number = blockIdx.x % 2 * EVERY + warp / FINISHERS;
+    send_sums(sums, 0, s, finisher, number);
+    send_sums(sums, 1, s, finisher, number);
+    if (warp != finisher) return false;
+    barrier_wait(&s->met[finisher], 0);
+    const float4 *from = (const float4 *)s->sums + finisher * MEETING * (GROUP_N / 16 * 32) + threadIdx.x % 32;
+#    pragma unroll
+    for (int i = 0; i < GROUP_N / 4; i++) sums[i] = 0;
+#    pragma unroll
+    for (int k = 0; k < MEETING; k++)
+#    pragma unroll
+        for (int j = 0; j < GROUP_N / 16; j++) {
+            const float4 part = from[(k * (GROUP_N / 16) + j) * 32];
+            sums[4 * j] += part.x;
+            sums[4 * j + 1] += part.y;
+            sums[4 * j + 2] += part.z;
+            sums[4 * j + 3] += part.w;
+        }
+    return true;
+}
+#endif
+
 // ---- the end: 64 columns of sums at a time, 32 of each part of a gated product, from a warp's registers by way of its
 // piece of shared memory to y. There a row's 16-byte units are exchanged so that neither side meets a bank twice.
 
@@ -272,9 +312,10 @@ static __device__ __forceinline__ void lay_out(const mm_sum *d, mm_sum (*sums)[C
 #pragma unroll
     for (int j = 0; j < 4; j++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < EIGHTS; h++) {
+            const mm_sum *from = d + 2 * (EIGHTS * j + h);
             mm_sum *to = unit_of(sums, g + 8 * h, first + 2 * j + t / 2) + t % 2 * 2;
-            *(mm_sum_2 *)to = {d[4 * j + 2 * h], d[4 * j + 2 * h + 1]};
+            *(mm_sum_2 *)to = {from[0], from[1]};
         }
 }
 
@@ -321,12 +362,13 @@ static __device__ __forceinline__ float4 activated_4(float4 v)
             activated(MM_ACTIVATION, v.w)};
 }
 
-// Rows first_row .. of the tile, at most 16, columns `column` .. of the tile's part: lanes side by side in a row.
+// Rows first_row .. of the tile, those a warp finishes, columns `column` .. of the tile's part: lanes side by side in a
+// row.
 static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
                                                     const float *scales, int first_row, int column)
 {
     const int lanes = CHUNK / MM_PAIR / 4, lane = threadIdx.x % 32, unit = lane % lanes;
-    const int r = p.first + column + 4 * unit, n_rows = min(16, p.tile.count - first_row);
+    const int r = p.first + column + 4 * unit, n_rows = min(8 * EIGHTS, p.tile.count - first_row);
     const wt_mm_part &part = a.parts[p.part];
     if (r >= part.rows) return;
     const bool whole = is_whole(a, part, r), bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32;
@@ -336,7 +378,7 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
     unsigned char *y = (unsigned char *)part.y +
                        (p.tile.y_batches * part.y_batch + (p.tile.first + first_row) * part.y_stride + r) * bytes;
 #pragma unroll(4 / MM_PAIR)
-    for (int k = 0; k < 16 * lanes / 32; k++) {
+    for (int k = 0; k < 8 * EIGHTS * lanes / 32; k++) {
         const int row = lane / lanes + k * (32 / lanes), i = first_row + row;
         if (row >= n_rows) break;
         const mm_sum_4 sum = *(const mm_sum_4 *)unit_of(sums, row, unit);
@@ -384,8 +426,9 @@ static __device__ __forceinline__ bool is_plain(const wt_mm_args &a, const mm_pl
     const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
     const bool of_type = IS_TF32 ? a.y_type == WT_MM_F32 : a.y_type == WT_MM_F16 || a.y_type == WT_MM_BF16;
     const bool scales = !part.scales || a.scale_rows >= part.rows || (are_of_rows(a, part) && are_of_rows(a, last));
-    return !FEW && !MM_SCALES && of_type && !a.add && !part.bias && !last.bias && scales &&
-           all % (IS_TF32 ? 8 : 16) == 0 && p.first + GROUP_N / MM_PAIR <= part.rows;
+    const bool norm = FEW && (a.norm_weight || a.x_squares);
+    return !norm && !MM_SCALES && of_type && !a.add && !part.bias && !last.bias && scales &&
+           all % (IS_TF32 ? 8 : 16) == 0 && p.first + MM_N / MM_PAIR <= part.rows;
 }
 
 // The four lanes of a row exchange words of two elements, so that each has 16 bytes of it.
@@ -417,30 +460,30 @@ static __device__ __forceinline__ float2 two_scales(const wt_mm_args &a, const w
 }
 
 static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const mm_place &p, int first_row,
-                                                    const mm_sum *d)
+                                                    int first_column, const mm_sum *d)
 {
-    const int lane = threadIdx.x % 32, row = first_row + lane / 4, t = lane % 4;
+    const int lane = threadIdx.x % 32, row = first_row + lane / 4, t = lane % 4, first_r = p.first + first_column;
     const wt_mm_part &part = a.parts[p.part];
-    const long long first = p.tile.y_batches * part.y_batch + (p.tile.first + row) * part.y_stride + p.first;
+    const long long first = p.tile.y_batches * part.y_batch + (p.tile.first + row) * part.y_stride + first_r;
     unsigned short *y = (unsigned short *)part.y + first + 8 * t;
     float *floats = (float *)part.y + first + 2 * t;
     const float scale = scale_at(a, part, p.tile.stack, p.first, 0);
     const float scale1 = MM_PAIR == 2 ? scale_at(a, a.parts[1], p.tile.stack, p.first, 0) : 1;
-    float x_scale[2];
+    float x_scale[EIGHTS];
 #pragma unroll
-    for (int h = 0; h < 2; h++)
+    for (int h = 0; h < EIGHTS; h++)
         x_scale[h] = MM_X_IS_8 && a.x_scales && row + 8 * h < p.tile.count ? a.x_scales[p.tile.first + row + 8 * h] : 1;
 #pragma unroll
     for (int q = 0; q < GROUP_N / MM_PAIR / 32; q++) {
-        unsigned w[2][4];
+        unsigned w[EIGHTS][4];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            const mm_sum *sums = d + 16 * q + 4 * j, *sums1 = sums + GROUP_N / 4;
-            const int r = p.first + 32 * q + 8 * j + 2 * t;
+            const mm_sum *sums = d + 2 * EIGHTS * (4 * q + j), *sums1 = sums + GROUP_N / 8 * EIGHTS;
+            const int r = first_r + 32 * q + 8 * j + 2 * t;
             const float2 f = two_scales(a, part, p.tile.stack, r, scale);
             const float2 f1 = MM_PAIR == 2 ? two_scales(a, a.parts[1], p.tile.stack, r, scale1) : f;
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
+            for (int h = 0; h < EIGHTS; h++) {
                 float v = activated_plain((float)sums[2 * h] * (f.x * x_scale[h]));
                 float u = activated_plain((float)sums[2 * h + 1] * (f.y * x_scale[h]));
                 if (MM_PAIR == 2) {
@@ -454,7 +497,7 @@ static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const m
             }
         }
 #pragma unroll
-        for (int h = 0; h < 2 && !IS_TF32; h++) {
+        for (int h = 0; h < EIGHTS && !IS_TF32; h++) {
             exchange(w[h]);
             if (row + 8 * h < p.tile.count)
                 *(uint4 *)(y + 8 * h * part.y_stride + 32 * q) = {w[h][0], w[h][1], w[h][2], w[h][3]};
@@ -468,12 +511,13 @@ static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm
 {
     if (first_row >= p.tile.count) return;
     if (is_plain(a, p)) {
-        finish_plain(a, p, first_row, d);
+        finish_plain(a, p, first_row, first_column, d);
         return;
     }
 #pragma unroll
     for (int q = 0; q < GROUP_N / CHUNK; q++) {
-        const mm_sum *first = d + q * (32 / MM_PAIR), *second = first + (MM_PAIR == 2 ? GROUP_N / 4 : 16);
+        const mm_sum *first = d + q * (16 / MM_PAIR) * EIGHTS,
+                     *second = first + (MM_PAIR == 2 ? GROUP_N / 8 : 8) * EIGHTS;
         __syncwarp(); // the chunk before is read
         lay_out(first, sums, 0);
         lay_out(second, sums, CHUNK / 8);
@@ -485,7 +529,7 @@ static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm
 static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
 {
     const int warp = threadIdx.x / 32 - 4, group = warp / 4;
-    const int first_row = 16 * (FEW ? warp % 4 : warp), first_column = FEW ? group * BOX : 0;
+    const int first_row = 16 * (FEW ? warp % 4 : warp), first_column = SPLIT == 2 ? group * BOX : 0;
     cursor t = {0, 0};
     wait_for_earlier(); // whose results are added to, or read until then what is written here
     if (FEW && g.args.x_squares) scale_rows(g.args, first_row, s->scales[warp]);
@@ -496,13 +540,23 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
         mm_sum sums[GROUP_N / 2];
         if (!find_tile(g, tile, &p)) continue;
         multiply_tile(g.args, p, span_of(g, slice), s, group, &t, sums);
+#if MM_MEET
+        if (!meet(s, warp, sums)) return;
+        const int eight = blockIdx.x % 2 * 8;
+        finish_tile(g.args, p, s->sums[warp * EVERY], s->scales[warp] + eight, first_row + eight, 0, sums);
+#else
         if (MM_N == 128 && g.n_slices > 1 && !add_slices(g, tile, slice, warp, sums)) continue;
         finish_tile(g.args, p, s->sums[warp], s->scales[warp], first_row, first_column, sums);
+#endif
     }
 }
 
 // One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
+#if MM_MEET
+extern "C" __global__ void CLUSTER_2 __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+#else
 extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+#endif
     matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
@@ -512,16 +566,23 @@ extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
     if (threadIdx.x == 0) {
         for (int k = 0; k < MM_STAGES; k++) {
             barrier_create(&s->full[k], 1);
-            barrier_create(&s->empty[k], WARPS);
+            barrier_create(&s->empty[k], FINISHERS);
         }
+        for (int k = 0; k < FINISHERS && MM_MEET; k++) barrier_create(&s->met[k], 1);
         barriers_created();
+        for (int k = 0; k < FINISHERS && MM_MEET; k++)
+            barrier_expect(&s->met[k], MEETING * GROUP_N * 8 * (int)sizeof(float));
     }
     __syncthreads();
+    if (MM_MEET) cluster_arrive();
     if (threadIdx.x < 128) {
         registers_down<40>();
-        if (threadIdx.x == 0) copy_all(g, s);
+        if (threadIdx.x == 0 || threadIdx.x == 32) copy_all(g, s, threadIdx.x == 32);
+        __syncwarp();
+        if (MM_MEET) cluster_wait();
     } else {
         registers_up<232>();
+        if (MM_MEET) cluster_wait(); // barriers of the other block are there
         multiply_all(g, s);
     }
 }
