@@ -112,6 +112,7 @@ static wt_status generate(generation *g)
                                                            .logprobs = g->json,
                                                            .n_top = g->json ? g->n_top : 0,
                                                            .n_sequences = g->n_lines,
+                                                           .max_tokens = 256,
                                                            .text = {.split_thinking = g->split_thinking},
                                                            .on_token = show,
                                                            .progress = terminal_model_progress,
@@ -192,7 +193,7 @@ static wt_status check_use(const generation *g)
 
 int cmd_generate(int argc, char **argv)
 {
-    generation g = {.o = {.max_tokens = 256}};
+    generation g = {0};
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&g.o),

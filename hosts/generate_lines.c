@@ -68,7 +68,7 @@ static wt_status submit(run *r, const char *text, size_t length, line_answer *an
                              &(wt_request){.prompt = r->ids,
                                            .n_prompt = n,
                                            .sampling = &m->sampling,
-                                           .max_tokens = c->options->max_tokens,
+                                           .max_tokens = m->max_tokens,
                                            .ignore_eos = c->options->ignore_eos,
                                            .logprobs = true,
                                            .n_top = c->n_top,

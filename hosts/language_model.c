@@ -193,6 +193,11 @@ static wt_status read_biases(const wt_option_texts *texts, wt_logit_bias *biases
     return WT_OK;
 }
 
+static int chosen_length(const language_options *o, const language_use *use, const wt_generation_config *model)
+{
+    return o->max_tokens ? o->max_tokens : model->max_new_tokens ? model->max_new_tokens : use->max_tokens;
+}
+
 static wt_status open_sampler(const language_options *o, language_model *m)
 {
     const wt_model_config *c = wt_llm_config(m->llm);
@@ -228,7 +233,7 @@ static wt_status open_generator(const language_options *o, const language_use *u
     wt_generator_config config = {.session = m->session,
                                   .sampler = m->sampler,
                                   .n_positions = m->n_positions,
-                                  .max_tokens = o->max_tokens,
+                                  .max_tokens = m->max_tokens,
                                   .n_keep = o->keep,
                                   .ignore_eos = o->ignore_eos,
                                   .logprobs = use->logprobs,
@@ -254,6 +259,7 @@ wt_status language_model_open(const language_options *options, const language_us
     wt_status status = open_weights(options, model);
     if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
+    if (!status) model->max_tokens = chosen_length(options, use, &wt_llm_config(model->llm)->generation);
     if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);
     if (!status && !use->n_sequences) status = open_generator(options, use, model);
     model->load_s = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;

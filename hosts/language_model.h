@@ -21,7 +21,7 @@ typedef struct language_options {
     OPTION_TEXT("model", 'm', &(o)->model, "PATH", "folder, *.gguf or *.bin"),                                         \
         OPTION_TEXT("tokenizer", 0, &(o)->tokenizer, "PATH", "when it does not lie with the model"),                   \
         OPTION_INT("max-tokens", 'n', &(o)->max_tokens, "N", 1, 1 << 20,                                               \
-                   "of an answer (generate 256, chat what there is room for)"),                                        \
+                   "of an answer (the model's; else generate 256, chat what there is room for)"),                      \
         OPTION_NUMBER("temperature", 't', &(o)->temperature, "T", 0, 1000,                                             \
                       "0: the most probable token (generate 0, chat the model's)"),                                    \
         OPTION_INT("top-k", 0, &(o)->top_k, "K", 0, 1 << 22, "of the K most probable; 0: all"),                        \
@@ -72,7 +72,7 @@ typedef struct language_model {
     wt_llm_quantization quantization;
     wt_strategy strategy;
     size_t step_bytes; ///< of weights, wt_llm_step_bytes
-    int n_positions, max_tokens;
+    int n_positions, max_tokens; ///< of an answer; 0 = what there is room for
     double load_s;
 } language_model;
 
@@ -83,6 +83,7 @@ typedef struct language_use {
     bool logprobs;   ///< of each token
     int n_top;       ///< most probable tokens told with each
     int n_sequences; ///< of a session without generator; 0 = one, with it
+    int max_tokens;  ///< where neither option nor model say; 0 = what there is room for
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
     wt_partition *partition; ///< of a GPU, which is used then; borrowed until closed. NULL = by --backend

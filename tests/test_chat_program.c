@@ -1,5 +1,4 @@
-// warptone chat and generate with TinyStories-656K, as scripts and terminals use them, and the conversation they keep.
-#include "../hosts/chat_history.h"
+// warptone chat and generate with TinyStories-656K, as scripts and terminals use them.
 #include "support/audio_files.h"
 #include "support/llm_files.h"
 #include "support/testing.h"
@@ -184,6 +183,44 @@ static void lines_are_answered_at_the_same_time(void **state)
         assert_int_equal(lines[1], 3 - n);
     }
     assert_int_equal(run("generate --lines 8 --batch 4", "x"), 2);
+}
+
+static const char *end_of(const char *options, const char *path, size_t *n_ids)
+{
+    static char end[32];
+    if (run_command(out, sizeof out, "'%s' generate --json --ids 1,2,3 --ignore-eos --backend cpu %s --model '%s' 2>&1",
+                    program, options, path))
+        fail_msg("%s: %s", options, out);
+    json_t *answer = json_loads(out, 0, NULL);
+    *n_ids = json_array_size(json_object_get(answer, "ids"));
+    snprintf(end, sizeof end, "%s", text_of(answer, "end"));
+    json_decref(answer);
+    return end;
+}
+
+/// The model's generation_config says how long an answer is where no option does.
+static void answers_are_as_long_as_the_model_says(void **state)
+{
+    static const char says[] = "{\"max_new_tokens\": 7}", says_nothing[] = "{\"max_new_tokens\": null}";
+    static llm_file file;
+    char path[1100];
+    size_t n;
+    if (access(program, X_OK)) skip();
+    llm_llama_add(&file, NULL, NULL, 5);
+    llm_file_write(&file, test_path(state, "model.safetensors"));
+    llm_config_write(test_path(state, "config.json"), NULL);
+    snprintf(path, sizeof path, "%s", test_path(state, ""));
+    assert_string_equal(end_of("", path, &n), "length");
+    assert_int_equal(n, 256);
+    test_spill(test_path(state, "generation_config.json"), says, sizeof says - 1);
+    assert_string_equal(end_of("", path, &n), "length");
+    assert_int_equal(n, 7);
+    assert_string_equal(end_of("-n 9", path, &n), "length");
+    assert_int_equal(n, 9);
+    assert_int_equal(unlink(test_path(state, "generation_config.json")), 0);
+    test_spill(test_path(state, "generation_config.json"), says_nothing, sizeof says_nothing - 1);
+    assert_string_equal(end_of("", path, &n), "length");
+    assert_int_equal(n, 256);
 }
 
 // ---- models that are none
@@ -506,49 +543,6 @@ static void an_answer_and_the_chat_are_ended_by_sigterm(void **state)
     assert_int_equal(close_terminal(&t), 0);
 }
 
-// ---- the history
-
-static void messages_are_left_out_in_pairs(void **state)
-{
-    (void)state;
-    chat_history *h;
-    const char *role, *text;
-    char *prompt;
-    bool thinks;
-    assert_ok(chat_history_create(
-        "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}<think>\n", "<s>", NULL, &h));
-    assert_ok(chat_history_set_system(h, "sys"));
-    for (int k = 0; k < 2; k++) {
-        assert_ok(chat_history_add(h, "user", k ? "q2" : "q1", 2));
-        assert_ok(chat_history_add(h, "assistant", k ? "a2" : "a1", 2));
-    }
-    assert_ok(chat_history_add(h, "user", "q3", 2));
-    assert_fails(chat_history_take_answer(h, &prompt), WT_ERR_BAD_ARG, "there is no answer to try again");
-    assert_true(chat_history_leave_out(h, 1));
-    assert_ok(chat_history_render(h, false, &prompt, &thinks));
-    assert_string_equal(prompt, "<s>[system]sys[user]q2[assistant]a2[user]q3<think>");
-    assert_true(thinks);
-    free(prompt);
-    assert_true(chat_history_leave_out(h, 2));
-    assert_false(chat_history_leave_out(h, 3)); // the system's and the last
-    assert_int_equal(chat_history_left_out(h), 2);
-    assert_int_equal(chat_history_count(h), 6); // they are only out of the prompt
-    chat_history_at(h, 1, &role, &text);
-    assert_string_equal(text, "q1");
-    assert_ok(chat_history_set_system(h, "other"));
-    chat_history_at(h, 0, &role, &text);
-    assert_string_equal(text, "other");
-    for (int k = 0; k < 3; k++) assert_true(chat_history_undo(h));
-    assert_int_equal(chat_history_left_out(h), 0);
-    assert_false(chat_history_undo(h));
-    chat_history_clear(h);
-    assert_int_equal(chat_history_count(h), 1);
-    assert_ok(chat_history_set_system(h, ""));
-    assert_int_equal(chat_history_count(h), 0);
-    assert_int_equal(chat_history_add(h, "user", "\xff", 1), WT_ERR_FORMAT);
-    chat_history_destroy(h);
-}
-
 static int begin(void **state)
 {
     (void)state;
@@ -563,6 +557,7 @@ int main(void)
         cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
         cmocka_unit_test(generate_answers_lines_together),
         cmocka_unit_test(lines_are_answered_at_the_same_time),
+        IN_FOLDER(answers_are_as_long_as_the_model_says),
         IN_FOLDER(bad_models_get_a_sentence),
         cmocka_unit_test(a_tokenizer_of_another_model_is_told),
         IN_FOLDER(a_gpu_answers_as_the_cpu),
@@ -573,7 +568,6 @@ int main(void)
         IN_FOLDER(a_terminal_gets_progress_prompts_speed_and_dim_thinking),
         IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
         IN_FOLDER(an_answer_and_the_chat_are_ended_by_sigterm),
-        cmocka_unit_test(messages_are_left_out_in_pairs),
     };
     return cmocka_run_group_tests_name("chat program", tests, begin, NULL);
 }

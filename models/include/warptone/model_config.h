@@ -87,7 +87,8 @@ typedef struct wt_quant_config {
 typedef struct wt_generation_config {
     bool do_sample;
     double temperature, top_p, min_p, typical_p, repetition_penalty;
-    int top_k, max_new_tokens;
+    int top_k;
+    int max_new_tokens; ///< of an answer, the prompt not counted
 } wt_generation_config;
 
 enum { WT_MODEL_MAX_LAYERS = 256, WT_MODEL_MAX_EOS = 16 };
