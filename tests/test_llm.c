@@ -15,9 +15,9 @@
 
 enum { PROMPT = 20, STEPS = 256, MAX_TENSORS = 64, MAX_VOCAB = 2048 };
 
-static const char *const cases[] = {"gpt2",          "llama",      "llama_bias",   "llama_linear",
-                                    "llama_dynamic", "llama_yarn", "llama_llama3", "mistral",
-                                    "qwen2",         "qwen3",      "mixtral",      "qwen3_moe"};
+static const char *const cases[] = {"gpt2",       "llama",         "llama_bias", "llama_linear",   "llama_dynamic",
+                                    "llama_yarn", "llama_llama3",  "mistral",    "qwen2",          "qwen2_windows",
+                                    "qwen3",      "qwen3_windows", "mixtral",    "mixtral_window", "qwen3_moe"};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static const char *golden_path(const char *name, const char *file)
@@ -297,11 +297,11 @@ static void a_llama2c_checkpoint_tells_its_story(void **state)
 /// Batches, threads and coming back do not change them.
 static void logits_do_not_depend_on_how_tokens_came(void **state)
 {
-    static const char *const some[] = {"gpt2", "mistral", "qwen3_moe"};
+    static const char *const some[] = {"gpt2", "mistral", "qwen2_windows", "qwen3_moe"};
     int32_t ids[100];
     float want[128];
     for (int k = 0; k < 100; k++) ids[k] = k * 37 % 128;
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < 4; m++) {
         const char *path = make_model(state, some[m], exact_type());
         fixture whole = open_model(path, 1, 128), parts = open_model(path, 3, 7);
         assert_null(wt_llm_logits(whole.session));
@@ -324,13 +324,13 @@ static void logits_do_not_depend_on_how_tokens_came(void **state)
 /// back; all layers of a draft are the model.
 static void verified_logits_are_those_of_single_steps(void **state)
 {
-    static const char *const some[] = {"gpt2", "mistral", "qwen3_moe"};
+    static const char *const some[] = {"gpt2", "mistral", "qwen2_windows", "qwen3_moe"};
     enum { N = 21, VOCAB = 128 };
     static float all[N][VOCAB];
     int32_t ids[N], wrong[9];
     for (int k = 0; k < N; k++) ids[k] = k * 29 % VOCAB;
     for (int k = 0; k < 9; k++) wrong[k] = k * 53 % VOCAB;
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < 4; m++) {
         const char *path = make_model(state, some[m], exact_type());
         fixture single = open_model(path, 1, 0), many = open_model(path, 2, 8);
         assert_ok(wt_llm_decode(many.session, 5));
@@ -403,8 +403,8 @@ static bool listen(void *user, const wt_llm_pick *pick)
 /// In one run or stopped on the way: the tokens of single steps, the position they leave, and their logits.
 static void runs_give_the_tokens_of_single_steps(void **state)
 {
-    static const char *const some[] = {"gpt2", "llama_dynamic", "mistral", "qwen3_moe"};
-    for (int m = 0; m < 4; m++) {
+    static const char *const some[] = {"gpt2", "llama_dynamic", "mistral", "qwen2_windows", "qwen3_moe"};
+    for (int m = 0; m < 5; m++) {
         fixture f = open_model(make_model(state, some[m], WT_DTYPE_F32), 2, 0);
         npy ids;
         assert_ok(npy_read(golden_path(some[m], "ids.npy"), &ids));
