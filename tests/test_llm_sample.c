@@ -64,7 +64,7 @@ static void draws_pass_a_chi_square_test(void **state)
     }
 }
 
-/// A row of tests/golden/make_sampling.py: what random settings leave of random logits, as transformers defines them.
+/// A row of tests/golden/make_sampling.py: what random settings leave of random logits by transformers.
 typedef struct recorded {
     float temperature, top_k, top_p, min_p, typical_p, repetition_penalty, bias_id, bias;
     float logits[16], seen[16], p[16];

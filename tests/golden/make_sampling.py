@@ -1,65 +1,25 @@
-"""What is left of random logits by random settings of a sampler, for tests/test_llm_sample.c: the definitions of
-transformers 5.23.0 (generation/logits_process.py, the classes named below, in the order of generate), in Python's
-doubles. Its code was read and not run, so that neither torch nor NumPy is needed.
+"""What is left of random logits by random settings of a sampler, for tests/test_llm_sample.c, by the processors of
+transformers 5.23.0 in the order in which its generate() has them, in doubles.
 
-    python3 tests/golden/make_sampling.py
+    python3.11 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0
+    venv/bin/python tests/golden/make_sampling.py
 
 llm/sampling.npy is float32 [CASES][8 + 3 VOCAB]: temperature, top_k, top_p, min_p, typical_p, repetition_penalty, the
 token that has a bias (-1 = none) and the bias; then the logits, 1 for tokens that the prompt has, and probabilities.
 Settings are multiples of 1/64, so that they are the same in float and in double. Biases come without a repetition
 penalty, which transformers applies behind them, and we before.
 """
-import math
 import os
 import random
 import struct
 
+import torch
+import transformers as tf
+
 VOCAB, CASES = 16, 96
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "llm")
-OUT = -math.inf
-
-
-def softmax(x):
-    powers = [math.exp(v - max(x)) for v in x]
-    return [p / sum(powers) for p in powers]
-
-
-def order(keys):
-    return sorted(range(len(keys)), key=keys.__getitem__)
-
-
-def repetition(x, penalty, seen):  # RepetitionPenaltyLogitsProcessor
-    return [(v * penalty if v < 0 else v / penalty) if k in seen else v for k, v in enumerate(x)]
-
-
-def top_k(x, k):  # TopKLogitsWarper
-    least = sorted(x)[-k]
-    return [v if v >= least else OUT for v in x]
-
-
-def top_p(x, share):  # TopPLogitsWarper: the least probable go while their sum is 1 - share at most; the last stays
-    p, total, x = softmax(x), 0, list(x)
-    for k in order(p)[:-1]:
-        total += p[k]
-        if total <= 1 - share:
-            x[k] = OUT
-    return x
-
-
-def min_p(x, share):  # MinPLogitsWarper
-    p = softmax(x)
-    return [v if q >= share * max(p) else OUT for v, q in zip(x, p)]
-
-
-def typical(x, mass):  # TypicalLogitsWarper: up to the one with which the sum reaches the mass
-    p = softmax(x)
-    entropy = -sum(q * math.log(q) for q in p if q > 0)
-    away = [abs(-math.log(q) - entropy) if q > 0 else math.inf for q in p]
-    total, last = 0, 0
-    for k in order(away):
-        if total < mass and p[k] > 0:
-            total, last = total + p[k], away[k]
-    return [v if a <= last else OUT for v, a in zip(x, away)]
+model = tf.LlamaForCausalLM(tf.LlamaConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, vocab_size=VOCAB,
+                                           num_attention_heads=1))
 
 
 def some(chance, low, high, off):
@@ -76,12 +36,13 @@ def settings():
 
 def probabilities(s, x, seen):
     temperature, k, p, least, mass, penalty, biased, bias = s
-    x = [v + bias if token == biased else v for token, v in enumerate(x)]  # SequenceBiasLogitsProcessor
-    x = [v / temperature for v in repetition(x, penalty, seen)]  # TemperatureLogitsWarper
-    x = top_k(x, k) if k else x
-    x = top_p(x, p) if p < 1 else x
-    x = min_p(x, least) if least else x
-    return softmax(typical(x, mass) if mass < 1 else x)
+    # a bias by a dict of tuples: releases before 5.23 refuse token 0 in a list of lists
+    config = tf.GenerationConfig(do_sample=True, temperature=temperature, top_k=k, top_p=p, min_p=least or None,
+                                 typical_p=mass, repetition_penalty=penalty,
+                                 sequence_bias={(biased,): bias} if biased >= 0 else None)
+    prompt = torch.tensor([sorted(seen)])
+    processors = model._get_logits_processor(config, input_ids_seq_length=prompt.shape[1])
+    return torch.softmax(processors(prompt, torch.tensor([x], dtype=torch.float64)), dim=-1)[0].tolist()
 
 
 def main():
