@@ -53,9 +53,9 @@ static json_t *rope_json(const wt_rope_config *r)
 static json_t *quant_json(const wt_quant_config *q)
 {
     if (q->method == WT_QUANT_NONE) return json_null();
-    json_t *quant = json_pack("{s:s, s:i, s:i, s:b, s:b, s:b}", "method", wt_quant_method_name(q->method), "bits",
-                              q->bits, "group_size", q->group_size, "zero_points", q->zero_points, "act_order",
-                              q->act_order, "activations", q->activations);
+    json_t *quant = json_pack("{s:s, s:i, s:s, s:i, s:b, s:b, s:b}", "method", wt_quant_method_name(q->method), "bits",
+                              q->bits, "type", q->floats ? "float" : "int", "group_size", q->group_size, "zero_points",
+                              q->zero_points, "act_order", q->act_order, "activations", q->activations);
     if (q->block_rows) json_object_set_new(quant, "block", json_pack("[i, i]", q->block_rows, q->block_columns));
     return quant;
 }

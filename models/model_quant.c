@@ -5,22 +5,29 @@
 
 #include <string.h>
 
-static void read_fp8(wt__fields *f, wt_quant_config *q)
+/// Rows and columns that share a scale, if the field is there.
+static void read_block(wt__fields *f, const char *name, wt_quant_config *q)
 {
-    const char *format = wt__field_text(f, "fmt"), *scheme = wt__field_text(f, "activation_scheme");
-    const json_t *block = wt__field_of(f, "weight_block_size", JSON_ARRAY);
-    q->bits = 8;
-    q->activations = scheme != NULL;
-    if (!f->status && format && strcmp(format, "e4m3"))
-        f->status = wt_fail(WT_ERR_UNSUPPORTED, "%s: fp8 \"fmt\" is \"%s\", want \"e4m3\"", f->file, format);
+    const json_t *block = wt__field_of(f, name, JSON_ARRAY);
     if (!block || f->status) return;
     const json_t *rows = json_array_get(block, 0), *columns = json_array_get(block, 1);
     const json_int_t r = json_integer_value(rows), c = json_integer_value(columns);
     if (json_array_size(block) != 2 || r < 1 || c < 1 || r > WT__MAX_WIDTH || c > WT__MAX_WIDTH)
-        f->status = wt_fail(WT_ERR_FORMAT,
-                            "%s: \"weight_block_size\" is not two integers of 1 or more, such as 128, 128", f->file);
+        f->status = wt_fail(WT_ERR_FORMAT, "%s: \"%s\" is not two integers of 1 or more, such as 128, 128", f->file,
+                            name);
     q->block_rows = (int)r;
     q->block_columns = (int)c;
+}
+
+static void read_fp8(wt__fields *f, wt_quant_config *q)
+{
+    const char *format = wt__field_text(f, "fmt"), *scheme = wt__field_text(f, "activation_scheme");
+    q->bits = 8;
+    q->floats = true;
+    q->activations = scheme != NULL;
+    if (!f->status && format && strcmp(format, "e4m3"))
+        f->status = wt_fail(WT_ERR_UNSUPPORTED, "%s: fp8 \"fmt\" is \"%s\", want \"e4m3\"", f->file, format);
+    read_block(f, "weight_block_size", q);
 }
 
 /// The fields that AWQ and GPTQ share; -1 is one group a row.
@@ -58,9 +65,21 @@ static void read_gptq(wt__fields *f, wt_quant_config *q)
         f->status = wt_fail(WT_ERR_UNSUPPORTED, "%s: GPTQ of %d bits, want 4 or 8", f->file, q->bits);
 }
 
-/// One group of linear layers; int8 weights with a scale a row.
+/// Is it one of those, or left out?
+static bool is_among(const char *word, const char *const *words)
+{
+    for (; word && *words; words++)
+        if (!strcmp(word, *words)) return true;
+    return !word;
+}
+
+/// One group of linear layers: int8 with a scale a row, or e4m3 with one a tensor, a row or a block. "naive-quantized"
+/// stores either as its own format does.
 static void read_compressed(wt__fields *f, wt_quant_config *q)
 {
+    static const char *const of_int[] = {"int-quantized", "naive-quantized", NULL}, *const rows[] = {"channel", NULL};
+    static const char *const of_float[] = {"float-quantized", "naive-quantized", NULL},
+                             *const any[] = {"tensor", "channel", "block", NULL};
     const char *format = wt__field_text(f, "format");
     const json_t *groups = wt__field_of(f, "config_groups", JSON_OBJECT);
     if (!f->status && json_object_size(groups) != 1)
@@ -75,14 +94,17 @@ static void read_compressed(wt__fields *f, wt_quant_config *q)
     const char *type = wt__field_text(&w, "type"), *strategy = wt__field_text(&w, "strategy");
     q->bits = wt__field_int(&w, "num_bits", 1, 16, WT__REQUIRED);
     q->zero_points = !wt__field_bool(&w, "symmetric", true);
+    q->floats = type && !strcmp(type, "float");
+    if (q->floats) read_block(&w, "block_structure", q);
     f->status = w.status;
     if (f->status) return;
-    if (q->bits != 8 || (type && strcmp(type, "int")) || (strategy && strcmp(strategy, "channel")) || q->zero_points)
+    if (q->bits != 8 || q->zero_points || (type && !q->floats && strcmp(type, "int")) ||
+        !is_among(format, q->floats ? of_float : of_int) || !is_among(strategy, q->floats ? any : rows))
         f->status = wt_fail(WT_ERR_UNSUPPORTED,
                             "%s: compressed-tensors format \"%.40s\" of %d bits, type \"%.20s\", strategy \"%.20s\"%s, "
-                            "want symmetric int weights of 8 bits with a scale a channel",
-                            f->file, format ? format : "", q->bits, type ? type : "int",
-                            strategy ? strategy : "channel", q->zero_points ? ", with zero points" : "");
+                            "want symmetric weights of 8 bits, int-quantized with a scale a channel or float-quantized",
+                            f->file, format ? format : "", q->bits, type ? type : "int", strategy ? strategy : "",
+                            q->zero_points ? ", with zero points" : "");
 }
 
 static const struct {

@@ -38,29 +38,50 @@ static float e4m3(unsigned b)
     return (b & 0x80 ? -1.0f : 1.0f) * (e ? ldexpf((float)(8 + m), e - 10) : ldexpf((float)m, -9));
 }
 
-static void pack_fp8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int side)
+/// A scale for every `high` rows of `broad` columns.
+static void pack_fp8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int high,
+                     int broad, const float *scales)
 {
-    const int down = side ? rows / side : 1, across = side ? columns / side : 1;
     unsigned char *q = llm_file_add(f, stem, "weight", "F8_E4M3", 1, rows, columns);
-    float *scales = side ? llm_file_add(f, stem, "weight_scale_inv", "F32", 4, down, across)
-                         : llm_file_add(f, stem, "weight_scale", "F32", 4, 1, 0);
-    for (int k = 0; k < down * across; k++) scales[k] = a_scale(seed) / 8;
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < columns; k++) {
             unsigned char *b = &q[r * columns + k];
             *b = (unsigned char)(below(seed, 2) * 128 + below(seed, 80)); // up to 2^3
-            wide[r * columns + k] = e4m3(*b) * scales[side ? r / side * across + k / side : 0];
+            wide[r * columns + k] = e4m3(*b) * scales[r / high * (columns / broad) + k / broad];
         }
+}
+
+static float *put_fp8_scales(llm_file *f, const char *stem, const char *part, int down, int across, uint64_t *seed)
+{
+    float *scales = llm_file_add(f, stem, part, "F32", 4, down, across);
+    for (int k = 0; k < down * (across ? across : 1); k++) scales[k] = a_scale(seed) / 8;
+    return scales;
 }
 
 static void pack_fp8_blocks(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
-    pack_fp8(f, stem, rows, columns, seed, wide, 32);
+    const float *scales = put_fp8_scales(f, stem, "weight_scale_inv", rows / 32, columns / 32, seed);
+    pack_fp8(f, stem, rows, columns, seed, wide, 32, 32, scales);
 }
 
+/// With a scale of the inputs, as static schemes of compressed-tensors have.
 static void pack_fp8_tensor(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
-    pack_fp8(f, stem, rows, columns, seed, wide, 0);
+    put_fp8_scales(f, stem, "input_scale", 1, 0, seed);
+    pack_fp8(f, stem, rows, columns, seed, wide, rows, columns, put_fp8_scales(f, stem, "weight_scale", 1, 0, seed));
+}
+
+/// Scales of rows as compressed-tensors stores them, the upper half of a float's bits.
+static void pack_fp8_rows(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+{
+    uint16_t *stored = llm_file_add(f, stem, "weight_scale", "BF16", 2, rows, 1);
+    float *scales = calloc((size_t)rows, sizeof *scales);
+    for (int r = 0; r < rows; r++) {
+        scales[r] = a_scale(seed) / 8;
+        memcpy(&stored[r], (const char *)&scales[r] + 2, 2);
+    }
+    pack_fp8(f, stem, rows, columns, seed, wide, 1, columns, scales);
+    free(scales);
 }
 
 static void pack_int8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
@@ -184,6 +205,10 @@ static void pack_gptq_8(llm_file *f, const char *stem, int rows, int columns, ui
     pack_gptq(f, stem, rows, columns, seed, wide, 8, 1, 0, false);
 }
 
+#define CT_FLOAT(strategy)                                                                                             \
+    "{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\",\"config_groups\":{\"group_0\":{" \
+    "\"weights\":{\"num_bits\":8,\"type\":\"float\",\"strategy\":\"" strategy "\",\"symmetric\":true}}}}"
+
 /// Weights of 8 bits times scales of 4 are rounded to 11 bits in F16; of 4 bits they are exact.
 static const packing packings[] = {
     {"fp8, blocks", "{\"quant_method\":\"fp8\",\"weight_block_size\":[32,32]}", pack_fp8_blocks, 1e-5},
@@ -203,6 +228,8 @@ static const packing packings[] = {
     {"gptq, act order", "{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32,\"sym\":false,\"desc_act\":true}",
      pack_gptq_order, 1e-5},
     {"gptq, 8 bits", "{\"quant_method\":\"gptq\",\"bits\":8,\"group_size\":32,\"sym\":false}", pack_gptq_8, 2e-3},
+    {"fp8, rows", CT_FLOAT("channel"), pack_fp8_rows, 1e-5},
+    {"fp8, tensor too", CT_FLOAT("tensor"), pack_fp8_tensor, 1e-5},
 };
 
 /// Two models in the test's folder: `quantised` by the packing (NULL = not written) and `plain`, which means the same.
@@ -346,6 +373,7 @@ static void wrong_checkpoints_are_refused(void **state)
         const char *message;
     } cases[] = {
         {2, 0, WT_ERR_FORMAT, "llm: model.layers.0.self_attn.q_proj.weight is [64][64] F8_E4M3, want [64][64] I8"},
+        {8, 2, WT_ERR_FORMAT, "llm: model.layers.0.self_attn.q_proj.weight is [64][64] I8, want [64][64] F8_E4M3"},
         {3, 4, WT_ERR_FORMAT, "llm: model.layers.0.self_attn.q_proj.qweight is [8][64] I32, want [64][8] I32"},
         {4, 2, WT_ERR_NOT_FOUND, "llm: there is no tensor model.layers.0.self_attn.q_proj.qweight"},
         {7, 4, WT_ERR_FORMAT, "llm: model.layers.0.self_attn.q_proj.qweight is [8][64] I32, want [16][64] I32"},

@@ -147,9 +147,11 @@ static void every_kind_of_rope_reads(void **state)
 }
 
 #define QUANT(fields) LLAMA(",\"quantization_config\":{" fields "}")
-#define CT(more, weights)                                                                                              \
-    QUANT("\"quant_method\":\"compressed-tensors\",\"format\":\"int-quantized\",\"config_groups\":{\"group_0\":{" more \
+#define CT_OF(format, more, weights)                                                                                   \
+    QUANT("\"quant_method\":\"compressed-tensors\",\"format\":\"" format "\",\"config_groups\":{\"group_0\":{" more   \
           "\"weights\":{" weights "}}}")
+#define CT(more, weights) CT_OF("int-quantized", more, weights)
+#define CT_FLOAT(weights) CT_OF("float-quantized", "", "\"num_bits\":8,\"type\":\"float\"," weights)
 
 static void quantised_checkpoints_are_recognised(void **state)
 {
@@ -179,7 +181,11 @@ static void quantised_checkpoints_are_recognised(void **state)
     assert_true(q->method == WT_QUANT_COMPRESSED_TENSORS && q->bits == 8 && q->activations);
     assert_string_equal(wt_quant_method_name(q->method), "compressed-tensors");
     assert_ok(parse(CT("", "\"num_bits\":8"), NULL));
-    assert_false(q->activations);
+    assert_false(q->activations || q->floats);
+    assert_ok(parse(CT_FLOAT("\"strategy\":\"channel\",\"symmetric\":true,\"block_structure\":null"), NULL));
+    assert_true(q->method == WT_QUANT_COMPRESSED_TENSORS && q->bits == 8 && q->floats && !q->block_rows);
+    assert_ok(parse(CT_FLOAT("\"strategy\":\"block\",\"block_structure\":[128,64]"), NULL));
+    assert_true(q->floats && q->block_rows == 128 && q->block_columns == 64);
 }
 
 static void generation_config_comes_first(void **state)
@@ -267,7 +273,15 @@ static void wrong_fields_are_named_with_met_and_wanted(void **state)
          "config.json: \"weight_block_size\" is not two integers of 1 or more, such as 128, 128"},
         {CT("", "\"num_bits\":4,\"type\":\"int\",\"strategy\":\"group\""), WT_ERR_UNSUPPORTED,
          "config.json: compressed-tensors format \"int-quantized\" of 4 bits, type \"int\", strategy \"group\", want "
-         "symmetric int weights of 8 bits with a scale a channel"},
+         "symmetric weights of 8 bits, int-quantized with a scale a channel or float-quantized"},
+        {CT_FLOAT("\"strategy\":\"group\""), WT_ERR_UNSUPPORTED,
+         "config.json: compressed-tensors format \"float-quantized\" of 8 bits, type \"float\", strategy \"group\", "
+         "want symmetric weights of 8 bits, int-quantized with a scale a channel or float-quantized"},
+        {CT_OF("pack-quantized", "", "\"num_bits\":8,\"type\":\"int\",\"strategy\":\"channel\""), WT_ERR_UNSUPPORTED,
+         "config.json: compressed-tensors format \"pack-quantized\" of 8 bits, type \"int\", strategy \"channel\", "
+         "want symmetric weights of 8 bits, int-quantized with a scale a channel or float-quantized"},
+        {CT_FLOAT("\"block_structure\":[128]"), WT_ERR_FORMAT,
+         "config.json: \"block_structure\" is not two integers of 1 or more, such as 128, 128"},
         {"[]", WT_ERR_FORMAT, "config.json: the JSON is an array, want an object"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)

@@ -1,3 +1,4 @@
+#include "support/llm_files.h"
 #include "support/testing.h"
 
 #include <jansson.h>
@@ -292,6 +293,25 @@ static void models_are_inspected(void **state)
     assert_int_equal(run("", "models inspect", true), 2);
 }
 
+static void quantised_models_are_inspected(void **state)
+{
+    (void)state;
+    need_program();
+    static llm_file file;
+    char path[64], arguments[128];
+    llm_llama_add(&file, NULL, NULL, 5);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    llm_file_write(&file, path);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    llm_config_write(path, "{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\",\"config_groups\":"
+                           "{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\",\"strategy\":\"tensor\"},"
+                           "\"input_activations\":{\"num_bits\":8,\"type\":\"float\",\"dynamic\":true}}}}");
+    snprintf(arguments, sizeof arguments, "models inspect %s", folder);
+    assert_int_equal(run("", arguments, false), 0);
+    assert_non_null(strstr(out, "\"method\": \"compressed-tensors\", \"bits\": 8, \"type\": \"float\""));
+    assert_non_null(strstr(out, "\"activations\": true"));
+}
+
 static void the_doctor_looks_and_measures(void **state)
 {
     (void)state;
@@ -347,6 +367,7 @@ int main(void)
         cmocka_unit_test(kernels_are_listed_packed_and_cleared),
         cmocka_unit_test(top_shows_a_load_and_tells_what_is_not_there),
         cmocka_unit_test(models_are_inspected),
+        cmocka_unit_test(quantised_models_are_inspected),
         cmocka_unit_test(the_doctor_looks_and_measures),
         cmocka_unit_test(a_full_standard_output_is_an_error),
     };

@@ -311,8 +311,8 @@ wt_status wt__llm_bind_quantised(wt_llm *llm, const char *stem, int64_t rows, in
     const wt_quant_method method = llm->config.quant.method;
     if (method == WT_QUANT_AWQ || method == WT_QUANT_GPTQ) return bind_packed(llm, stem, rows, columns, m);
     const wt_tensor *t;
-    wt_status status =
-        get(llm, stem, "weight", method == WT_QUANT_FP8 ? WT_DTYPE_F8_E4M3 : WT_DTYPE_I8, rows, columns, &t);
+    const wt_dtype dtype = llm->config.quant.floats ? WT_DTYPE_F8_E4M3 : WT_DTYPE_I8;
+    wt_status status = get(llm, stem, "weight", dtype, rows, columns, &t);
     if (status) return status;
     m->weight = *t;
     return bind_scales(llm, stem, m);

@@ -68,7 +68,7 @@ typedef enum wt_quant_method {
     WT_QUANT_FP8,                ///< weight F8_E4M3, weight_scale_inv a block, or weight_scale a tensor or a row
     WT_QUANT_AWQ,                ///< qweight, qzeros, scales: 4 bits in I32, columns in AWQ's order
     WT_QUANT_GPTQ,               ///< qweight, qzeros, scales, g_idx: bits in I32, down the rows
-    WT_QUANT_COMPRESSED_TENSORS, ///< int8: weight I8, weight_scale a row
+    WT_QUANT_COMPRESSED_TENSORS, ///< weight I8, weight_scale a row; or as fp8, weight_scale a block too
     WT_N_QUANT_METHODS
 } wt_quant_method;
 
@@ -77,6 +77,7 @@ typedef struct wt_quant_config {
     int bits;                      ///< of a weight
     int group_size;                ///< weights that share a scale along the input; 0 = the whole row, or blocks
     int block_rows, block_columns; ///< fp8 with a scale a block: 128, 128; 0 = one scale a tensor or row
+    bool floats;                   ///< weights are fp8 e4m3, and not integers
     bool zero_points;              ///< weights are not symmetric
     bool act_order;                ///< GPTQ's desc_act: groups go by g_idx
     bool zero_points_exact;        ///< GPTQ's checkpoint_format gptq_v2: zero points are stored as they are, not less 1
