@@ -80,19 +80,27 @@ static void tell_quantised(void *user, int done, int of)
     if (use->progress) use->progress("quantising", done, of, "layers");
 }
 
+static void tell_unpacked(void *user, int done, int of)
+{
+    const language_use *use = user;
+    if (use->progress) use->progress("unpacking", done, of, "layers");
+}
+
 static void tell_sent(void *user, size_t done_bytes, size_t all_bytes)
 {
     const language_use *use = user;
     if (use->progress) use->progress("loading", (int)(done_bytes >> 20), (int)(all_bytes >> 20), "MiB");
 }
 
-static wt_status open_weights(const language_options *o, language_model *m)
+static wt_status open_weights(const language_options *o, const language_use *use, language_model *m)
 {
+    wt_llm_load_config load = {.path = o->model, .progress = tell_unpacked, .user = (void *)use};
     wt_status status = WT_OK;
     m->quantization = wt_options_word("quantize", o->quantize, "none fp8 int8 int4", &status);
     if (!status) status = find_strategy(o, &m->strategy);
-    if (!status) status = wt_llm_open(o->model, &m->llm);
-    if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
+    if (!status) status = wt_llm_load(&load, &m->llm);
+    load.path = o->draft;
+    if (!status && o->draft) status = wt_llm_load(&load, &m->draft_llm);
     return status;
 }
 
@@ -256,7 +264,7 @@ wt_status language_model_open(const language_options *options, const language_us
 {
     *model = (language_model){0};
     const int64_t begin = wt_clock_now_ns(NULL);
-    wt_status status = open_weights(options, model);
+    wt_status status = open_weights(options, use, model);
     if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
     if (!status) model->max_tokens = chosen_length(options, use, &wt_llm_config(model->llm)->generation);

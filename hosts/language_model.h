@@ -87,7 +87,7 @@ typedef struct language_use {
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
     wt_partition *partition; ///< of a GPU, which is used then; borrowed until closed. NULL = by --backend
-    void (*progress)(const char *what, int done, int of, const char *unit); ///< of loading and quantising; NULL = none
+    void (*progress)(const char *what, int done, int of, const char *unit); ///< of loading; NULL = none
     void *user;
 } language_use;
 

@@ -185,52 +185,41 @@ static void lines_are_answered_at_the_same_time(void **state)
     assert_int_equal(run("generate --lines 8 --batch 4", "x"), 2);
 }
 
-static const char *end_of(const char *options, const char *path, size_t *n_ids)
-{
-    static char end[32];
-    if (run_command(out, sizeof out, "'%s' generate --json --ids 1,2,3 --ignore-eos --backend cpu %s --model '%s' 2>&1",
-                    program, options, path))
-        fail_msg("%s: %s", options, out);
-    json_t *answer = json_loads(out, 0, NULL);
-    *n_ids = json_array_size(json_object_get(answer, "ids"));
-    snprintf(end, sizeof end, "%s", text_of(answer, "end"));
-    json_decref(answer);
-    return end;
-}
-
-/// The model's generation_config says how long an answer is where no option does.
-static void answers_are_as_long_as_the_model_says(void **state)
-{
-    static const char says[] = "{\"max_new_tokens\": 7}", says_nothing[] = "{\"max_new_tokens\": null}";
-    static llm_file file;
-    char path[1100];
-    size_t n;
-    if (access(program, X_OK)) skip();
-    llm_llama_add(&file, NULL, NULL, 5);
-    llm_file_write(&file, test_path(state, "model.safetensors"));
-    llm_config_write(test_path(state, "config.json"), NULL);
-    snprintf(path, sizeof path, "%s", test_path(state, ""));
-    assert_string_equal(end_of("", path, &n), "length");
-    assert_int_equal(n, 256);
-    test_spill(test_path(state, "generation_config.json"), says, sizeof says - 1);
-    assert_string_equal(end_of("", path, &n), "length");
-    assert_int_equal(n, 7);
-    assert_string_equal(end_of("-n 9", path, &n), "length");
-    assert_int_equal(n, 9);
-    assert_int_equal(unlink(test_path(state, "generation_config.json")), 0);
-    test_spill(test_path(state, "generation_config.json"), says_nothing, sizeof says_nothing - 1);
-    assert_string_equal(end_of("", path, &n), "length");
-    assert_int_equal(n, 256);
-}
-
-// ---- models that are none
-
 /// Run `warptone ARGUMENTS --model PATH < /dev/null`: both its outputs to `out`.
 static int run_on(const char *arguments, const char *path)
 {
     return run_command(out, sizeof out, "'%s' %s --backend cpu --model '%s' 2>&1 < /dev/null", program, arguments,
                        path);
 }
+
+/// The model's generation_config says how long an answer is where no option does.
+static void answers_are_as_long_as_the_model_says(void **state)
+{
+    static const struct {
+        const char *says, *options;
+        size_t n;
+    } cases[] = {{"{}", "", 256},
+                 {"{\"max_new_tokens\": null}", "", 256},
+                 {"{\"max_new_tokens\": 7}", "", 7},
+                 {"{\"max_new_tokens\": 7}", "-n 9", 9}};
+    static llm_file file;
+    char arguments[128];
+    if (access(program, X_OK)) skip();
+    llm_llama_add(&file, NULL, NULL, 5);
+    llm_file_write(&file, test_path(state, "model.safetensors"));
+    llm_config_write(test_path(state, "config.json"), NULL);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        test_spill(test_path(state, "generation_config.json"), cases[k].says, strlen(cases[k].says));
+        snprintf(arguments, sizeof arguments, "generate --json --ids 1,2,3 --ignore-eos %s", cases[k].options);
+        assert_int_equal(run_on(arguments, test_path(state, "")), 0);
+        json_t *answer = json_loads(out, 0, NULL);
+        assert_string_equal(text_of(answer, "end"), "length");
+        assert_int_equal(json_array_size(json_object_get(answer, "ids")), cases[k].n);
+        json_decref(answer);
+    }
+}
+
+// ---- models that are none
 
 /// Each gets one sentence that names the file, and an exit code that is not 0.
 static void bad_models_get_a_sentence(void **state)
@@ -414,13 +403,11 @@ typedef struct terminal {
     size_t n;
 } terminal;
 
-static terminal open_terminal(void **state, const char *text, const char *tokens, const char *quantize)
+/// The program with these arguments, the first of them its name.
+static terminal open_with(const char *const *arguments)
 {
     terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
-    char path[1024], history[1024], name[128];
-    snprintf(path, sizeof path, "%s", test_path(state, "chat.jinja"));
-    snprintf(history, sizeof history, "%s", test_path(state, "kept.json"));
-    test_spill(path, text, strlen(text));
+    char name[128];
     assert_true(t.fd >= 0 && !grantpt(t.fd) && !unlockpt(t.fd) && !ptsname_r(t.fd, name, sizeof name));
     fflush(stdout);
     t.child = fork();
@@ -431,9 +418,19 @@ static terminal open_terminal(void **state, const char *text, const char *tokens
     if (fd < 0) _exit(99);
     ioctl(fd, TIOCSCTTY, 0);
     for (int k = 0; k < 3; k++) dup2(fd, k);
-    execl(program, "warptone", "chat", "--backend", "cpu", "--model", model, "--template", path, "-n", tokens,
-          "--ignore-eos", "--context", "50000", "--quantize", quantize, "--history", history, (char *)NULL);
+    execv(program, (char *const *)arguments);
     _exit(98);
+}
+
+static terminal open_terminal(void **state, const char *text, const char *tokens, const char *quantize)
+{
+    char path[1024], history[1024];
+    snprintf(path, sizeof path, "%s", test_path(state, "chat.jinja"));
+    snprintf(history, sizeof history, "%s", test_path(state, "kept.json"));
+    test_spill(path, text, strlen(text));
+    return open_with((const char *[]){"warptone", "chat", "--backend", "cpu", "--model", model, "--template", path,
+                                      "-n", tokens, "--ignore-eos", "--context", "50000", "--quantize", quantize,
+                                      "--history", history, NULL});
 }
 
 /// Read until `what` has come after `from`; the place behind it. Ten seconds are far more than it takes.
@@ -499,6 +496,29 @@ static size_t kept_answer(void **state)
 }
 
 /// Ctrl-C ends the answer and not the conversation; at the prompt it ends that.
+static void add_gptq(llm_file *file, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+{
+    (void)seed, (void)wide; // all weights are 0
+    llm_file_add(file, stem, "qweight", "I32", 4, columns / 8, rows);
+    llm_file_add(file, stem, "qzeros", "I32", 4, columns / 32, rows / 8);
+    llm_file_add(file, stem, "scales", "F16", 2, columns / 32, rows);
+}
+
+static void a_terminal_gets_progress_of_packed_weights(void **state)
+{
+    static llm_file file, plain;
+    if (access(program, X_OK)) skip();
+    llm_llama_add(&plain, &file, add_gptq, 5);
+    llm_file_write(&plain, test_path(state, "model.safetensors")); // frees its tensors
+    llm_file_write(&file, test_path(state, "model.safetensors"));
+    llm_config_write(test_path(state, "config.json"), "{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":32}");
+    terminal t = open_with((const char *[]){"warptone", "generate", "--backend", "cpu", "--model",
+                                            test_path(state, ""), "--ids", "1", "-n", "2", "--ignore-eos", NULL});
+    const size_t at = expect(&t, 0, "unpacking 1 of 2 layers\r");
+    expect(&t, at, "unpacking 2 of 2 layers\r\n");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
 static void an_answer_is_stopped_by_ctrl_c(void **state)
 {
     need_model();
@@ -566,6 +586,7 @@ int main(void)
         IN_FOLDER(thinking_is_hidden_or_shown),
         IN_FOLDER(a_full_context_loses_nothing),
         IN_FOLDER(a_terminal_gets_progress_prompts_speed_and_dim_thinking),
+        IN_FOLDER(a_terminal_gets_progress_of_packed_weights),
         IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
         IN_FOLDER(an_answer_and_the_chat_are_ended_by_sigterm),
     };

@@ -365,6 +365,29 @@ static void checkpoints_of_the_hub_run_on_a_gpu(void **state)
     wt_device_close(device);
 }
 
+static void note_layer(void *user, int done, int of)
+{
+    int *n = user;
+    assert_int_equal(done, ++*n);
+    assert_int_equal(of, 2);
+}
+
+/// Layers that are turned to rows are told, one after the other; those read in place are there at once.
+static void unpacking_is_told_layer_by_layer(void **state)
+{
+    for (size_t k = 0; k < sizeof packings / sizeof *packings; k++) {
+        const bool turned = strstr(packings[k].config, "awq") || strstr(packings[k].config, "gptq");
+        int n = 0;
+        wt_llm *llm;
+        write_models(state, &packings[k]);
+        llm_config_write(test_path(state, "config.json"), packings[k].config);
+        const char *path = test_path(state, "quantised.safetensors");
+        assert_ok(wt_llm_load(&(wt_llm_load_config){.path = path, .progress = note_layer, .user = &n}, &llm));
+        assert_int_equal(n, turned ? 2 : 0);
+        wt_llm_close(llm);
+    }
+}
+
 static void wrong_checkpoints_are_refused(void **state)
 {
     static const struct {
@@ -544,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(checkpoints_of_the_hub_mean_their_floats),
         IN_FOLDER(checkpoints_of_the_hub_run_on_a_gpu),
+        IN_FOLDER(unpacking_is_told_layer_by_layer),
         IN_FOLDER(wrong_checkpoints_are_refused),
         IN_FOLDER(weights_quantised_at_load_are_the_nearest),
         cmocka_unit_test(a_trained_model_keeps_its_story),

@@ -336,9 +336,10 @@ static role embedding_role(binder *b)
     return head_alone ? HEAD : EMBEDDING;
 }
 
-wt_status wt__llm_bind(wt_llm *llm)
+wt_status wt__llm_bind(wt_llm *llm, const wt_llm_load_config *load)
 {
     const wt_model_config *c = &llm->config;
+    const bool turns = c->quant.method == WT_QUANT_AWQ || c->quant.method == WT_QUANT_GPTQ;
     binder b = {.llm = llm, .gguf = !strcmp(wt_weights_format(llm->weights), "GGUF")};
     b.transposed = c->family == WT_MODEL_GPT2 && !b.gguf;
     llm->embedding = table(&b, embedding_role(&b), c->vocab_size, c->d_model);
@@ -353,6 +354,7 @@ wt_status wt__llm_bind(wt_llm *llm)
     for (int l = 0; l < c->n_layers && !b.status; l++) {
         bind_attention(&b, l, &llm->layers[l]);
         bind_ffn(&b, l, &llm->layers[l]);
+        if (!b.status && turns && load->progress) load->progress(load->user, l + 1, c->n_layers);
     }
     return b.status;
 }

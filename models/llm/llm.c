@@ -10,24 +10,26 @@
 
 // ---- models
 
-static wt_status open_files(const char *path, wt_llm *llm)
+static wt_status open_files(const wt_llm_load_config *config, wt_llm *llm)
 {
-    wt_status status = wt_model_config_open(path, &llm->config);
+    wt_status status = wt_model_config_open(config->path, &llm->config);
     if (status) return status;
-    status = wt_weights_open(path, &llm->weights);
-    return status ? status : wt__llm_bind(llm);
+    status = wt_weights_open(config->path, &llm->weights);
+    return status ? status : wt__llm_bind(llm, config);
 }
 
-wt_status wt_llm_open(const char *path, wt_llm **llm)
+wt_status wt_llm_load(const wt_llm_load_config *config, wt_llm **llm)
 {
     wt_llm *m = *llm = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "llm: handle");
-    wt_status status = open_files(path, m);
+    wt_status status = open_files(config, m);
     if (!status) return WT_OK;
     wt_llm_close(m);
     *llm = NULL;
     return status;
 }
+
+wt_status wt_llm_open(const char *path, wt_llm **llm) { return wt_llm_load(&(wt_llm_load_config){.path = path}, llm); }
 
 void wt_llm_close(wt_llm *llm)
 {

@@ -64,7 +64,7 @@ struct wt_llm {
 };
 
 /// Find every tensor of the config's family in the open weights.
-WT_CHECKED wt_status wt__llm_bind(wt_llm *llm);
+WT_CHECKED wt_status wt__llm_bind(wt_llm *llm, const wt_llm_load_config *load);
 void wt__llm_give_back(wt_llm *llm); ///< What bind took.
 
 typedef struct wt__llm_ops wt__llm_ops;

@@ -28,6 +28,15 @@ typedef struct wt_llm wt_llm;
 /// types that no matrix has. Quantised checkpoints of the hub: fp8 and int8 are read in place, int4 of AWQ and GPTQ is
 /// turned to rows, GPTQ of 8 bits or with act-order becomes F16.  [worker]
 WT_CHECKED wt_status wt_llm_open(const char *path, wt_llm **llm);
+
+typedef struct wt_llm_load_config {
+    const char *path;                              ///< copied
+    void (*progress)(void *user, int done, int of); ///< after each layer of AWQ and GPTQ, by the calling thread
+    void *user;
+} wt_llm_load_config;
+
+/// Open a model and tell how far its layers are, where they are not read in place. Errors: as wt_llm_open.  [worker]
+WT_CHECKED wt_status wt_llm_load(const wt_llm_load_config *config, wt_llm **llm);
 void wt_llm_close(wt_llm *llm); ///< After its sessions. NULL is allowed.  [worker]
 
 const wt_model_config *wt_llm_config(const wt_llm *llm); ///< borrowed until closed  [any]
