@@ -356,7 +356,7 @@ int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
     return n < 1 ? 1 : n < most ? n : most;
 }
 
-wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logits)
+wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logits, bool leads)
 {
     wt__gpu *g = s->gpu;
     const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
@@ -368,7 +368,7 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
                      : wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
-    if (!status && n_logits && s->llm->config.n_experts) // what routers lead by
+    if (!status && leads && s->llm->config.n_experts)
         status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens,
                                   sizeof(wt_llm_token) * (size_t)s->n_tokens);
     return status;

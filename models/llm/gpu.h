@@ -186,8 +186,8 @@ WT_CHECKED wt_status wt__gpu_push_tables(wt_llm_session *session);
 WT_CHECKED wt_status wt__gpu_queue_batch(wt_llm_session *session, wt__step_kind kind);
 
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
-/// `logits` of the host, at most n_logits of the GPU.
-WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits);
+/// `logits` of the host, at most n_logits of the GPU; with `leads` what routers lead by comes back to its tokens.
+WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits, bool leads);
 
 /// Choose the most probable token after p->logits: the next step's token on the device, and in the ring.
 void wt__gpu_pick(wt__pass *pass);

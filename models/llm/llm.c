@@ -261,12 +261,13 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
         put_token(s, t, (wt_llm_token){.id = ids[t], .place = s->position + t, .sequence = s->sequence});
 }
 
-/// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
-static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n_logits)
+/// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`; with `leads` what
+/// routers on a GPU lead by to its tokens.
+static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n_logits, bool leads)
 {
     wt_status status = wt__llm_step_begin(s);
     if (status) return status;
-    status = s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
+    status = s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits, leads) : wt__llm_forward(s, n_layers, logits, n_logits);
     return wt__llm_step_finish(s, status);
 }
 
@@ -303,8 +304,8 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
         const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
         status = next  ? run_choosing(s, sampler, ids, first, next + first, leads ? leads + first : NULL)
-                 : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
-                       : run_batch(s, n_layers, s->logits, batch == left);
+                 : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch, leads)
+                       : run_batch(s, n_layers, s->logits, batch == left, false);
         if (!status) s->position += batch;
         for (int k = 0; !status && all && leads && k < batch; k++)
             leads[first + k] = s->gpu && s->llm->config.n_experts ? s->tokens[k].lead : 1;
