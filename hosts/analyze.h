@@ -221,6 +221,8 @@ WT_CHECKED wt_status analyze_compute_batch(const analyze_feature *feature, const
 /// analyze_slopes_free. Errors: WT_ERR_BAD_ARG: it is not one array of real numbers a frame.
 WT_CHECKED wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options);
 void analyze_slopes_free(analyze_options *options);
+/// May slopes be made in tiles? Errors: WT_ERR_UNSUPPORTED where they see a signal's other end.
+WT_CHECKED wt_status analyze_check_wrap(const analyze_options *options);
 /// In place of the arrays from `first` on.
 WT_CHECKED wt_status analyze_differentiate(const analyze_options *options, const analyze_feature *slope,
                                            analyze_result *result, int first);

@@ -62,7 +62,7 @@ static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
     o->mel_norm = wt_options_word("mel-norm", a->mel_norm, "slaney none 1 2 inf", &status);
     o->solver = wt_options_word("solver", a->solver, "cd multiplicative multiplicative_kl", &status);
     t->no_dct_norm = wt_options_word("dct-norm", a->dct_norm, "ortho none", &status);
-    t->delta.mode = wt_options_word("delta-mode", a->delta_mode, "interp nearest mirror constant", &status);
+    t->delta.mode = wt_options_word("delta-mode", a->delta_mode, "interp nearest mirror constant wrap", &status);
     t->by_hybrid = wt_options_word("cqt-mode", a->cqt_mode, "full hybrid", &status);
     t->cqt.norm = wt_options_word("filter-norm", a->filter_norm, "1 2 inf none", &status);
     t->chroma.norm = wt_options_word("norm", a->norm, "inf 1 2 none", &status), t->has_norm = a->norm;

@@ -21,6 +21,19 @@ int64_t analyze_delta_reach(const analyze_signal *s)
     return width_of(s->options) / 2 * (int64_t)analyze_hop(s->options);
 }
 
+wt_status analyze_check_wrap(const analyze_options *o)
+{
+    for (int k = 0; k < o->n_features && o->ops.delta.mode == WT_DELTA_WRAP; k++) {
+        const analyze_feature *f = o->features[k];
+        if (f->tiles == ANALYZE_TILES && (f->of || f->reach == analyze_delta_reach))
+            return wt_fail(WT_ERR_UNSUPPORTED,
+                           "%s: --delta-mode wrap wants a signal's end beside its beginning, and one as long as this "
+                           "is worked on in tiles",
+                           f->name);
+    }
+    return WT_OK;
+}
+
 wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options)
 {
     const analyze_array *like = analyze_like_of(of->name);

@@ -71,7 +71,7 @@ static void mel_options(analyze_arguments *a, option_table *table)
         OPTION_INT("n-mfcc", 0, &o->n_mfcc, "N", 1, WT_MEL_MAX_MELS, "coefficients, 20"),
         OPTION_INT("delta-width", 0, &t->delta.width, "N", 3, 1023, "frames of slopes, an odd number, 9"),
         OPTION_TEXT("delta-mode", 0, &a->delta_mode, "NAME",
-                    "what slopes see beyond the ends: interp, nearest, mirror or constant; interp if left out"),
+                    "what slopes see beyond the ends: interp, nearest, mirror, constant or wrap; interp if left out"),
         OPTION_NUMBER("delta-cval", 0, &t->delta.constant, "X", -1e30, 1e30, "that constant, 0"),
         OPTION_NUMBER("pcen-gain", 0, &t->pcen.gain, "X", 0, 1000, "of pcen, 0.98"),
         OPTION_NUMBER("pcen-bias", 0, &t->pcen.bias, "X", 0, 1e9, "of pcen, 2"),

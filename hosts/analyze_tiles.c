@@ -412,7 +412,8 @@ static wt_status run_once(analyze_walk *w, const char *output)
 wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place, process_item *item, int64_t n)
 {
     analyze_source *s;
-    wt_status status = analyze_source_open(options, item->input, &s);
+    wt_status status = analyze_check_wrap(options);
+    if (!status) status = analyze_source_open(options, item->input, &s);
     if (status) return status;
     analyze_walk w = {.options = options,
                       .place = place,

@@ -64,7 +64,8 @@ static void every_option_means_what_librosa_means(void **state)
     for (int first = 0; fgets(line, sizeof line, cases); first += n_arrays, n_cases++) {
         if (sscanf(line, "%d %lf %399[^\n]", &n_arrays, &bound, options) != 3) fail_msg("%s", line);
         n_off += compare(state, options, first, n_arrays, bound, "");
-        n_off += compare(state, options, first, n_arrays, bound, "--tile 400");
+        if (!strstr(options, "--delta-mode wrap")) // refused there
+            n_off += compare(state, options, first, n_arrays, bound, "--tile 400");
     }
     fclose(cases);
     assert_true(n_cases > 100);

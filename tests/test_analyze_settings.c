@@ -287,7 +287,7 @@ static void what_has_no_meaning_is_refused(void **state)
         {"-f mfcc --dct-norm x", "--dct-norm is \"x\", want ortho or none"},
         {"-f mfcc_delta --delta-width 4", "delta: width 4, want an odd one"},
         {"-f mfcc_delta --delta-width 1", "option --delta-width is \"1\", want an integer in 3..1023"},
-        {"-f mfcc_delta --delta-mode wrap", "--delta-mode is \"wrap\", want interp, nearest, mirror or constant"},
+        {"-f mfcc_delta --delta-mode turn", "--delta-mode is \"turn\", want interp, nearest, mirror, constant or wrap"},
         {"-f rms_delta9 --delta-width 5", "delta: order 9, want 1..4"},
         {"-f rms_delta1", "unknown feature \"rms_delta1\""},
         {"-f cqt --filter-scale 0", "option --filter-scale is \"0\""},

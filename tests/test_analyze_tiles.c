@@ -282,6 +282,17 @@ static void what_no_table_holds_is_refused(void **state)
     assert_non_null(strstr(out, "png draws one channel, not 2"));
 }
 
+/// Slopes of what is made in tiles do not see a signal's other end; those of what is made of the whole do.
+static void slopes_that_wrap_are_refused(void **state)
+{
+    char in[4096];
+    snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
+    assert_int_equal(run("cpu", "-f mel,mel_delta --delta-mode wrap --tile 500", in, test_path(state, "x.npz")), 4);
+    assert_non_null(strstr(out, "mel_delta: --delta-mode wrap wants a signal's end beside its beginning"));
+    assert_int_equal(run("cpu", "-f mfcc_delta --delta-mode wrap --tile 500", in, test_path(state, "x.npz")), 4);
+    assert_tiled(state, "-f mel,plp_delta --delta-mode wrap", "whole.npz");
+}
+
 /// A tile has room for the filters of octaves that there are, not of those that are refused.
 static void octaves_that_do_not_exist_are_refused(void **state)
 {
@@ -371,6 +382,7 @@ int main(void)
         cmocka_unit_test(tiles_end_where_the_file_does),
         cmocka_unit_test(formats_of_the_whole_signal_have_the_same_bytes),
         cmocka_unit_test(what_no_table_holds_is_refused),
+        cmocka_unit_test(slopes_that_wrap_are_refused),
         cmocka_unit_test(octaves_that_do_not_exist_are_refused),
         cmocka_unit_test(cuda_gives_the_same_in_tiles),
     };

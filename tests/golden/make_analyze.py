@@ -54,7 +54,8 @@ def cases_of_spectra(y):
     for options, k in [("mfcc_delta --delta-width 5 --delta-mode mirror", {"width": 5, "mode": "mirror"}),
                        ("mfcc_delta2 --delta-width 11 --delta-mode nearest", {"width": 11, "order": 2,
                         "mode": "nearest"}),
-                       ("mfcc_delta --delta-mode constant --delta-cval 3", {"mode": "constant", "cval": 3})]:
+                       ("mfcc_delta --delta-mode constant --delta-cval 3", {"mode": "constant", "cval": 3}),
+                       ("mfcc_delta --delta-mode wrap", {"mode": "wrap"})]:
         yield f"{options} --n-mels 40 {SHORT}", f.delta(coefficients, **k)
     yield f"rms_delta3 {SHORT}", f.delta(f.rms(y=y, frame_length=512), order=3)[0]
     for options, k in [("--pcen-gain 0.8", {"gain": 0.8}), ("--pcen-bias 10", {"bias": 10}),

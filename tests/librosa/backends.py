@@ -124,7 +124,7 @@ SETTINGS = [
     (OF_DECIBELS, 0.3, "--top-db", [20, 120, 1000]), (OF_MEL + " flatness", 0.4, "--power", [0.5, 1, 1.5, 3]),
     ("mfcc mfcc_delta mfcc_delta2 mfcc_to_mel mfcc_to_audio", 0.4, "--dct-norm", ["none"]),
     ("mfcc_delta mfcc_delta2", 0.5, "--delta-width", [3, 5, 11, 31]),
-    ("mfcc_delta mfcc_delta2", 0.5, "--delta-mode", ["interp", "nearest", "mirror", "constant"]),
+    ("mfcc_delta mfcc_delta2", 0.5, "--delta-mode", ["interp", "nearest", "mirror", "constant", "wrap"]),
     ("pcen", 0.5, "--pcen-gain", [0, 0.5, 0.8]), ("pcen", 0.5, "--pcen-bias", [0, 1, 10]),
     ("pcen", 0.5, "--pcen-power", [0, 0.25, 1]), ("pcen", 0.5, "--time-constant", [0.06, 1]),
     ("pcen", 0.3, "--pcen-b", [0.05, 1]), ("pcen " + OF_ONSETS, 0.4, "--max-size", [1, 2, 3, 5]),
