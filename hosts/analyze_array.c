@@ -9,6 +9,8 @@ const struct analyze_likes analyze_like = {
     .stft           = {.name = "stft", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_LINEAR},
     .spectrogram    = {.name = "spectrogram", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
     .mel            = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL},
+    .mel_magnitude  = {.name = "mel", .unit = "magnitude", .rows = ANALYZE_ROWS_MEL},
+    .mel_other      = {.name = "mel", .unit = "magnitude^p", .rows = ANALYZE_ROWS_MEL},
     .logmel         = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL},
     .whisper        = {.name = "whisper", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .mfcc           = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX},

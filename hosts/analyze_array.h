@@ -81,8 +81,8 @@ void analyze_let_go(void *data, size_t mapped); ///< NULL is allowed.
 
 /// What the features' arrays are like.
 extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, pseudo_cqt,
-        hybrid_cqt, nsgt, chroma, chroma_cqt, chroma_cens,
+    analyze_array stft, spectrogram, mel, mel_magnitude, mel_other, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2,
+        pcen, cqt, vqt, pseudo_cqt, hybrid_cqt, nsgt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, linear_contrast, poly, flux, rms, energy, zcr, trim, split,
         speech, vad, time_stretch, pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies,

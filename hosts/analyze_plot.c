@@ -54,10 +54,15 @@ static double row_of(const analyze_report *report, const analyze_array *a, doubl
 
 static bool is_power(const analyze_array *a) { return !strcmp(a->unit, "power"); }
 
+static bool is_mel_of_magnitudes(const analyze_array *a)
+{
+    return a->rows == ANALYZE_ROWS_MEL && !strncmp(a->unit, "magnitude", 9);
+}
+
 static bool in_db(const analyze_array *a)
 {
     if (!strcmp(a->unit, "dB") || !strcmp(a->unit, "rad") || !strcmp(a->unit, "share")) return false; // as they are
-    return a->rows == ANALYZE_ROWS_LINEAR || a->rows == ANALYZE_ROWS_CQT || is_power(a);
+    return a->rows == ANALYZE_ROWS_LINEAR || a->rows == ANALYZE_ROWS_CQT || is_power(a) || is_mel_of_magnitudes(a);
 }
 
 /// Element k as it is drawn: powers and magnitudes in decibels.

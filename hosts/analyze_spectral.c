@@ -140,6 +140,14 @@ wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
     return config;
 }
 
+const analyze_array *analyze_mel_like(const analyze_options *o)
+{
+    const double power = o->ops.mel_power;
+    return !power || power == 2 ? &analyze_like.mel
+           : power == 1         ? &analyze_like.mel_magnitude
+                                : &analyze_like.mel_other;
+}
+
 static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel_kind kind, const analyze_array *like)
 {
     wt_mel *mel = NULL;
@@ -154,7 +162,7 @@ static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel
 
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 {
-    return add_mel(s, r, ANALYZE_MEL_POWER, &analyze_like.mel);
+    return add_mel(s, r, ANALYZE_MEL_POWER, analyze_mel_like(s->options));
 }
 
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r)

@@ -161,6 +161,9 @@ static void units_are_those_of_the_numbers(void **state)
     static const char *const cases[][2] = {{"zcr", "\"zcr\": {\"unit\": \"share\""},
                                            {"flux", "\"flux\": {\"unit\": \"magnitude\""},
                                            {"pyin", "\"voiced_prob\": {\"unit\": \"share\""},
+                                           {"mel", "\"mel\": {\"unit\": \"power\""},
+                                           {"mel --power 1", "\"mel\": {\"unit\": \"magnitude\""},
+                                           {"mel --power 1.5", "\"mel\": {\"unit\": \"magnitude^p\""},
                                            {"contrast", "\"contrast\": {\"unit\": \"dB\""},
                                            {"contrast --linear", "\"contrast\": {\"unit\": \"magnitude\""}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
