@@ -283,13 +283,10 @@ static wt__chat_value indent(wt__chat_render *r, wt__chat_value v, const wt__cha
     return wt__chat_built(&out);
 }
 
-static wt__chat_value escape(wt__chat_render *r, wt__chat_value v) // markupsafe
+static wt__chat_value safe(wt__chat_render *r, wt__chat_value v, bool is_safe)
 {
-    static const char *const pairs[][2] = {
-        {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {"\"", "&#34;"}};
     v = wt__chat_to_string(r, v);
-    for (size_t i = 0; i < 5; i++)
-        v = wt__chat_replace_text(r, v, wt__chat_key(pairs[i][0]), wt__chat_key(pairs[i][1]), -1);
+    v.marked = is_safe;
     return v;
 }
 
@@ -302,7 +299,8 @@ static wt__chat_value first_or_last(wt__chat_render *r, wt__chat_value v, bool l
 {
     wt__chat_value list = wt__chat_elements(r, v);
     if (!list.list->n) return wt__chat_undefined("an element of nothing");
-    return list.list->at[last ? list.list->n - 1 : 0];
+    if (last) return wt__chat_mark_like(list.list->at[list.list->n - 1], v); // by index, and the first by iterating
+    return list.list->at[0];
 }
 
 static wt__chat_value otherwise(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args)
@@ -348,7 +346,7 @@ wt__chat_value wt__chat_filter(wt__chat_render *r, const char *name, wt__chat_va
     if (!strcmp(name, "tojson")) return to_json(r, v, args);
     if (!strcmp(name, "length") || !strcmp(name, "count")) return wt__chat_int((int64_t)wt__chat_length(r, v));
     if (!strcmp(name, "string")) return wt__chat_to_string(r, v);
-    if (!strcmp(name, "safe")) return wt__chat_to_string(r, v);
+    if (!strcmp(name, "safe")) return safe(r, v, true);
     if (!strcmp(name, "default") || !strcmp(name, "d")) return otherwise(r, v, args);
     if (!strcmp(name, "join")) return join(r, v, args);
     if (!strcmp(name, "first") || !strcmp(name, "last")) return first_or_last(r, v, name[0] == 'l');
@@ -358,7 +356,7 @@ wt__chat_value wt__chat_filter(wt__chat_render *r, const char *name, wt__chat_va
     if (!strcmp(name, "selectattr") || !strcmp(name, "rejectattr")) return select_(r, v, args, true, name[0] == 's');
     if (!strcmp(name, "replace")) return replace(r, v, args);
     if (!strcmp(name, "upper") || !strcmp(name, "lower") || !strcmp(name, "capitalize"))
-        return wt__chat_map_case(r, wt__chat_to_string(r, v), name[0]);
+        return wt__chat_mark_like(wt__chat_map_case(r, wt__chat_to_string(r, v), name[0]), v);
     if (!strcmp(name, "title")) return wt__chat_map_case(r, wt__chat_to_string(r, v), 'f');
     if (!strcmp(name, "int")) return to_int(r, v, args);
     if (!strcmp(name, "float")) return to_float(r, v, args);
@@ -373,8 +371,9 @@ wt__chat_value wt__chat_filter(wt__chat_render *r, const char *name, wt__chat_va
     if (!strcmp(name, "unique")) return unique(r, v, args);
     if (!strcmp(name, "min") || !strcmp(name, "max")) return extreme(r, v, args, name[1] == 'a');
     if (!strcmp(name, "sum")) return sum(r, v, args);
-    if (!strcmp(name, "indent")) return indent(r, v, args);
-    if (!strcmp(name, "escape") || !strcmp(name, "e")) return escape(r, v);
+    if (!strcmp(name, "indent")) return wt__chat_mark_like(indent(r, v, args), v);
+    if (!strcmp(name, "escape") || !strcmp(name, "e")) return wt__chat_escape(r, v);
+    if (!strcmp(name, "forceescape")) return wt__chat_escape(r, safe(r, v, false));
     if (!strcmp(name, "attr")) return wt__chat_attribute(r, v, want_name(r, args, 0), false);
     wt__chat_raise(r, "filter '%.64s' is not known", name);
 }
@@ -411,6 +410,7 @@ bool wt__chat_test(wt__chat_render *r, const char *name, wt__chat_value v, const
     if (!strcmp(name, "undefined")) return v.kind == WT__UNDEFINED;
     if (!strcmp(name, "none")) return v.kind == WT__NONE;
     if (!strcmp(name, "string")) return v.kind == WT__STRING;
+    if (!strcmp(name, "escaped")) return v.kind == WT__STRING && v.marked;
     if (!strcmp(name, "mapping")) return v.kind == WT__MAP && !v.size;
     if (!strcmp(name, "sequence"))
         return (v.kind == WT__LIST && !wt__chat_is_view(v)) || v.kind == WT__STRING || v.kind == WT__MAP ||

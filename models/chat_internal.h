@@ -53,7 +53,10 @@ typedef struct wt__chat_value {
     union {
         int64_t i; // also bool
         double f;
-        const char *s;
+        struct {
+            const char *s;
+            bool marked; // what |safe and |escape give, and what is made of that: markupsafe's Markup
+        };
         struct wt__chat_list *list;
         struct wt__chat_map *map;
         struct wt__chat_loop *loop;
@@ -231,6 +234,10 @@ wt__chat_value wt__chat_method(wt__chat_render *r, wt__chat_value self, const ch
 wt__chat_value wt__chat_function(wt__chat_render *r, const char *name, const wt__chat_args *args);
 bool wt__chat_is_function(const char *name);
 wt__chat_value wt__chat_binary(wt__chat_render *r, const char *op, wt__chat_value a, wt__chat_value b);
+/// The string with HTML's signs replaced, marked; as it is where it is marked already.
+wt__chat_value wt__chat_escape(wt__chat_render *r, wt__chat_value v);
+/// A string, or the strings of a list, marked as `like` is.
+wt__chat_value wt__chat_mark_like(wt__chat_value v, wt__chat_value like);
 /// str.format, of fields that have neither a conversion nor a format.
 wt__chat_value wt__chat_format(wt__chat_render *r, wt__chat_value v, const wt__chat_args *args);
 /// str.strip and its kin: which ends, and of which characters (NULL = white space).

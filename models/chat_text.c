@@ -83,7 +83,7 @@ wt__chat_value wt__chat_item(wt__chat_render *r, wt__chat_value v, wt__chat_valu
     if (i < 0 || i >= n) return wt__chat_undefined("an item outside of its list");
     if (v.kind == WT__LIST) return v.list->at[i];
     uint32_t begin = character(r, v, i), end = character(r, v, i + 1);
-    return (wt__chat_value){WT__STRING, end - begin, {.s = v.s + begin}};
+    return wt__chat_mark_like((wt__chat_value){WT__STRING, end - begin, {.s = v.s + begin}}, v);
 }
 
 // An end of a slice: negative ones count from behind, all are held within low .. high (CPython, slice.indices).
@@ -118,7 +118,7 @@ wt__chat_value wt__chat_slice(wt__chat_render *r, wt__chat_value v, wt__chat_val
         if (by > 0 ? by > to - i : by < to - i) break;
         i += by;
     }
-    return v.kind == WT__LIST ? list : wt__chat_built(&text);
+    return v.kind == WT__LIST ? list : wt__chat_mark_like(wt__chat_built(&text), v);
 }
 
 // --- Operators ------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ static wt__chat_value repeat(wt__chat_render *r, wt__chat_value v, int64_t times
         if (v.kind == WT__STRING) wt__chat_append(r, &text, v.s, v.size);
         for (size_t k = 0; v.kind == WT__LIST && k < v.list->n; k++) wt__chat_list_add(r, list.list, v.list->at[k]);
     }
-    return v.kind == WT__STRING ? wt__chat_built(&text) : list;
+    return v.kind == WT__STRING ? wt__chat_mark_like(wt__chat_built(&text), v) : list;
 }
 
 static wt__chat_value join(wt__chat_render *r, wt__chat_value a, wt__chat_value b)
@@ -213,6 +213,8 @@ static wt__chat_value floats(wt__chat_render *r, const char *op, double a, doubl
 wt__chat_value wt__chat_binary(wt__chat_render *r, const char *op, wt__chat_value a, wt__chat_value b)
 {
     if (op[0] == '~') return join(r, wt__chat_to_string(r, a), wt__chat_to_string(r, b));
+    if (op[0] == '+' && a.kind == WT__STRING && b.kind == WT__STRING && (a.marked || b.marked))
+        return wt__chat_mark_like(join(r, wt__chat_escape(r, a), wt__chat_escape(r, b)), a.marked ? a : b);
     if (op[0] == '+' && a.kind == b.kind && is_sequence(a) && (a.kind == WT__STRING || a.size == b.size))
         return join(r, a, b);
     if (!strcmp(op, "*") && is_sequence(a) && (b.kind == WT__INT || b.kind == WT__BOOL)) return repeat(r, a, b.i);
@@ -418,10 +420,10 @@ static wt__chat_value join_all(wt__chat_render *r, wt__chat_value between, wt__c
     wt__chat_builder out = {0};
     list = wt__chat_elements(r, list);
     for (size_t i = 0; i < list.list->n; i++) {
-        if (list.list->at[i].kind != WT__STRING)
+        if (list.list->at[i].kind != WT__STRING && !between.marked)
             wt__chat_raise(r, "join of %s, want strings", wt__chat_kind_name(list.list->at[i]));
         if (i) wt__chat_append(r, &out, between.s, between.size);
-        wt__chat_write(r, &out, list.list->at[i]);
+        wt__chat_write(r, &out, between.marked ? wt__chat_escape(r, list.list->at[i]) : list.list->at[i]);
     }
     return wt__chat_built(&out);
 }
@@ -434,6 +436,12 @@ static bool all_digits(wt__chat_value v)
         if (utf8proc_category((utf8proc_int32_t)c) != UTF8PROC_CATEGORY_ND) return false;
     }
     return v.size > 0;
+}
+
+static wt__chat_value replace(wt__chat_render *r, wt__chat_value v, wt__chat_value old, wt__chat_value fresh,
+                              int64_t count)
+{
+    return wt__chat_replace_text(r, v, old, v.marked ? wt__chat_escape(r, fresh) : fresh, count);
 }
 
 static wt__chat_value string_method(wt__chat_render *r, wt__chat_value v, const char *name, const wt__chat_args *args)
@@ -451,8 +459,8 @@ static wt__chat_value string_method(wt__chat_render *r, wt__chat_value v, const 
     if (!strcmp(name, "format")) return wt__chat_format(r, v, args);
     if (!strcmp(name, "isdigit")) return wt__chat_bool(all_digits(v));
     if (!strcmp(name, "replace"))
-        return wt__chat_replace_text(r, v, want_text(r, args, 0, "old"), want_text(r, args, 1, "new"),
-                                     count_arg(r, args, 2, "count"));
+        return replace(r, v, want_text(r, args, 0, "old"), want_text(r, args, 1, "new"),
+                       count_arg(r, args, 2, "count"));
     if (!strcmp(name, "find")) return find_text(r, v, want_text(r, args, 0, NULL), false);
     if (!strcmp(name, "rfind")) return find_text(r, v, want_text(r, args, 0, NULL), true);
     if (!strcmp(name, "count")) {
@@ -546,7 +554,7 @@ bool wt__chat_has_method(wt__chat_value v, const char *name)
 
 wt__chat_value wt__chat_method(wt__chat_render *r, wt__chat_value self, const char *name, const wt__chat_args *args)
 {
-    if (self.kind == WT__STRING) return string_method(r, self, name, args);
+    if (self.kind == WT__STRING) return wt__chat_mark_like(string_method(r, self, name, args), self);
     if (self.kind == WT__LIST) return list_method(r, self, name, args);
     return self.kind == WT__MAP ? map_method(r, self, name, args) : loop_method(r, self, name, args);
 }

@@ -63,6 +63,7 @@ static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v
             wt__chat_write(r, b, v);
         return;
     }
+    if (v.marked) wt__chat_append_text(r, b, "Markup(");
     const char quote = memchr(v.s, '\'', v.size) && !memchr(v.s, '"', v.size) ? '"' : '\'';
     wt__chat_append(r, b, &quote, 1);
     for (uint32_t i = 0, n; i < v.size; i += n) {
@@ -81,6 +82,7 @@ static void write_repr(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v
         wt__chat_append_text(r, b, text);
     }
     wt__chat_append(r, b, &quote, 1);
+    if (v.marked) wt__chat_append_text(r, b, ")");
 }
 
 static void write_list(wt__chat_render *r, wt__chat_builder *b, wt__chat_value v)
@@ -187,7 +189,8 @@ wt__chat_value wt__chat_format(wt__chat_render *r, wt__chat_value v, const wt__c
         } else {
             n = strcspn(s, "}");
             if (*s != '{' || !s[n]) wt__chat_raise(r, "format() of a text with a single brace");
-            wt__chat_write(r, &out, format_field(r, wt__chat_string(r, s + 1, n - 1).s, args, &next));
+            wt__chat_value field = format_field(r, wt__chat_string(r, s + 1, n - 1).s, args, &next);
+            wt__chat_write(r, &out, v.marked ? wt__chat_escape(r, field) : field);
             n++;
         }
     }

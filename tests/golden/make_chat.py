@@ -121,6 +121,14 @@ a  {%- if true -%}  b  {%- endif -%}  c {{- ' d ' -}} e {# comment #} f {#- comm
 {{ '{'.format(1) }}
 {{ '}'.format(1) }}
 {{ people | selectattr('name', 'in', ['Ann', 'Cy']) | map(attribute='age') | sum }} {{ [{'a': 1}, {'a': 2}] | sum(attribute='a') }} {{ ['a', 'b'] | join }} {{ people | join(', ', attribute='name') }} {{ '<&>' | e }} {{ 5 | string | length }} {{ dict(a=1) }} {{ words | list | length }} {{ 'abc' | list }} {{ 'A' is upper }} {{ 'a' is lower }} {{ 4 is even }} {{ 4 is ge 3 }} {{ 4 is lt(3) }} {{ none is callable }} {{ {'x': 1} == {'x': 1.0} }} {{ (1, 2) == [1, 2] }}
+{{ '<a>' | safe + '<b>' }} {{ '<b>' + '<a>' | safe }} {{ '<a>' | e + '<b>' | safe }} {{ '<a>' | safe ~ '<b>' }} {{ ('<a>' | safe) * 2 + '&' }} {{ 2 * ('"' | e) + '"' }} {{ n | e + '<' }} {{ none | e }} {{ m | e }}|{{ l | e }}
+{{ '<&>' | e | e }} {{ '<&>' | e | forceescape }} {{ '<&>' | safe | e }} {{ '<' | escape is escaped }} {{ '<' is escaped }} {{ ('<' | e + 'x') is escaped }} {{ ('<' | e ~ 'x') is escaped }} {{ n is escaped }} {{ '<' | e is string }} {{ '<' | e == '&lt;' }} {{ '&lt;' in ['<' | e] }} {{ '<' | e | length }}
+{{ ['<' | e, '"' | safe, '<'] }} {{ {'<' | e: '>' | e} }} {{ words | map('e') | list }} {{ ['<', '>'] | map('escape') | join }} {{ (['<' | e] | join('<')) is escaped }} {{ ['<' | e] | tojson }}
+{% set a = '<i> <j>' | safe %}{{ a.split() }} {{ a.split(' ', 1) }} {{ a.rsplit(' ', 1) }} {{ 'a\nb' | safe | list }} {{ a.splitlines() }} {{ a[1] + '<' }} {{ a[1:3] + '<' }} {{ (a | first) + '<' }} {{ (a | last) + '<' }} {{ (a | reverse) + '<' }}{% for c in a[:2] %}{{ c + '<' }}{% endfor %}
+{% set a = ' <i> ' | safe %}{{ a.strip() + '<' }} {{ (a | trim) + '<' }} {{ a.upper() + '<' }} {{ (a | upper) + '<' }} {{ (a | title) + '<' }} {{ a.title() + '<' }} {{ (a | capitalize) + '<' }} {{ a.replace('i', '<') + '<' }} {{ (a | replace('i', '<')) + '<' }} {{ a.removeprefix(' <') + '<' }} {{ (a | indent(1)) + '<' }} {{ (a | string) + '<' }} {{ (a | default('x')) + '<' }}
+{{ '<{}>{k}'.format('<', k='>' | e) }} {{ ('<{}>{k}' | safe).format('<', k='>' | e) + '<' }} {{ ', '.join(['<', '>' | e]) + '<' }} {{ (', ' | safe).join(['<', '>' | e, 3]) + '<' }} {{ (' ' | e).count(' ') }} {{ ('<' | e).find('l') }} {{ ('a' | safe).isdigit() }}
+{% macro f(a) %}{{ a }}<{% endmacro %}{{ (f('<' | e) + '<') is escaped }} {% set b %}<{{ '<' | e }}{% endset %}{{ b is escaped }} {% set c | e %}<b>{% endset %}{{ c + '<' }} {% filter e %}<b>{% endfilter %} {% set ns = namespace(a='<' | e) %}{{ ns.a + '<' }} {{ ['a' | safe, 'B', 'c'] | sort }} {{ ['a' | safe, 'a'] | unique | list }}
+{{ '<' | e + 1 }}
 """.strip().split("\n")
 SNIPPETS = [s if s.count("\\n") < 5 else s.replace("\\n", "\n") for s in SNIPPETS]
 
