@@ -15,6 +15,8 @@ const struct analyze_likes analyze_like = {
     .whisper        = {.name = "whisper", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .mfcc           = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .mfcc_to_mel    = {.name = "mfcc_to_mel", .unit = "power", .rows = ANALYZE_ROWS_MEL},
+    .magnitudes_of_mfcc = {.name = "mfcc_to_mel", .unit = "magnitude", .rows = ANALYZE_ROWS_MEL},
+    .others_of_mfcc = {.name = "mfcc_to_mel", .unit = "magnitude^p", .rows = ANALYZE_ROWS_MEL},
     .mfcc_delta     = {.name = "mfcc_delta", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .mfcc_delta2    = {.name = "mfcc_delta2", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .pcen           = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL},

@@ -87,7 +87,7 @@ extern const struct analyze_likes {
         centroid, bandwidth, rolloff, flatness, contrast, linear_contrast, poly, flux, rms, energy, zcr, trim, split,
         speech, vad, time_stretch, pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies,
         reassigned_times, reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations,
-        griffin_lim, mel_to_audio, mfcc_to_mel,
+        griffin_lim, mel_to_audio, mfcc_to_mel, magnitudes_of_mfcc, others_of_mfcc,
         mfcc_to_audio, resample, filter, fir,
         convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
         power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,

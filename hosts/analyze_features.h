@@ -110,7 +110,7 @@ WT_CHECKED wt_status analyze_mel_on_gpu(const analyze_batch *batch, analyze_mel_
                                         wt_mel **mel);
 /// Errors: WT_ERR_BAD_ARG (another rate or other frames than Whisper's).
 WT_CHECKED wt_status analyze_check_whisper(const analyze_signal *s);
-const analyze_array *analyze_mel_like(const analyze_options *o); ///< named by --power
+const analyze_array *analyze_mel_like(const analyze_options *o, bool of_mfcc); ///< named by --power
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
 /// Decibels as the options have them; without a limit those of a value.

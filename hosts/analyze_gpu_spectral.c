@@ -161,7 +161,7 @@ static wt_status add_mel(const analyze_batch *b, analyze_result *parts, const an
 
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts)
 {
-    return add_mel(b, parts, analyze_mel_like(b->signal.options), ANALYZE_MEL_POWER);
+    return add_mel(b, parts, analyze_mel_like(b->signal.options, false), ANALYZE_MEL_POWER);
 }
 
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)

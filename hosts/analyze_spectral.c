@@ -140,12 +140,12 @@ wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
     return config;
 }
 
-const analyze_array *analyze_mel_like(const analyze_options *o)
+const analyze_array *analyze_mel_like(const analyze_options *o, bool of_mfcc)
 {
     const double power = o->ops.mel_power;
-    return !power || power == 2 ? &analyze_like.mel
-           : power == 1         ? &analyze_like.mel_magnitude
-                                : &analyze_like.mel_other;
+    if (!power || power == 2) return of_mfcc ? &analyze_like.mfcc_to_mel : &analyze_like.mel;
+    if (power == 1) return of_mfcc ? &analyze_like.magnitudes_of_mfcc : &analyze_like.mel_magnitude;
+    return of_mfcc ? &analyze_like.others_of_mfcc : &analyze_like.mel_other;
 }
 
 static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel_kind kind, const analyze_array *like)
@@ -162,7 +162,7 @@ static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel
 
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 {
-    return add_mel(s, r, ANALYZE_MEL_POWER, analyze_mel_like(s->options));
+    return add_mel(s, r, ANALYZE_MEL_POWER, analyze_mel_like(s->options, false));
 }
 
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
@@ -244,7 +244,7 @@ wt_status analyze_bands_of_mfcc(const analyze_signal *s, analyze_result *r)
     analyze_array mfcc = r->arrays[--r->n_arrays];
     const int64_t n_frames = analyze_n_columns(&mfcc);
     void *data;
-    wt_status status = analyze_add(r, &analyze_like.mfcc_to_mel, n_mels, n_frames, &data);
+    wt_status status = analyze_add(r, analyze_mel_like(s->options, true), n_mels, n_frames, &data);
     if (!status) status = wt_mfcc_to_mel(&config, mfcc.data, n_frames, data);
     analyze_let_go(mfcc.data, mfcc.mapped);
     return status;

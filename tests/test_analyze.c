@@ -163,6 +163,7 @@ static void units_are_those_of_the_numbers(void **state)
                                            {"pyin", "\"voiced_prob\": {\"unit\": \"share\""},
                                            {"mel", "\"mel\": {\"unit\": \"power\""},
                                            {"mel --power 1", "\"mel\": {\"unit\": \"magnitude\""},
+                                           {"mfcc_to_mel --power 1", "\"mfcc_to_mel\": {\"unit\": \"magnitude\""},
                                            {"mel --power 1.5", "\"mel\": {\"unit\": \"magnitude^p\""},
                                            {"contrast", "\"contrast\": {\"unit\": \"dB\""},
                                            {"contrast --linear", "\"contrast\": {\"unit\": \"magnitude\""}};
