@@ -5,6 +5,7 @@
 #include "support/testing.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <warptone/llm.h>
 
@@ -72,15 +73,37 @@ static sums sums_of(const float *w, const float *x, int n)
 
 static float vectors[VECTORS * MOST_COLUMNS], widened[ROWS * MOST_COLUMNS], products[VECTORS * ROWS];
 
-/// A sum of n floats rounds by n / 16 lanes + 6 steps of 6e-8 at most; `rounded` vectors err by what sums_of tells and
-/// a hundredth, as a block's scale is a float.
-static void compare_products(const char *what, int columns, bool rounded)
+/// HALVES: bf16, which has 8 bits of a number; PARTS: three of them.
+typedef enum vectors_as { FLOATS, BYTES, HALVES, PARTS } vectors_as;
+
+/// BF16's vectors where the processor has products of bf16 and not better ones.
+static vectors_as bf16_vectors(void)
+{
+    if (wt__has_amx()) return FLOATS;
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    return __builtin_cpu_supports("avx512bf16") ? HALVES : FLOATS;
+#else
+    return FLOATS;
+#endif
+}
+
+/// A sum of n floats rounds by n / 16 lanes + 6 steps of 6e-8 at most; vectors as bytes err by what sums_of tells and
+/// a hundredth, as a block's scale is a float, and as bf16 by 2^-8, and both there and in parts by numbers below
+/// 2^-126, which count as 0. Tiles add three sums of 32 columns, of 16 pairs each, to a sum.
+static double bound_of(const sums *s, int columns, vectors_as as)
+{
+    const double rounding = as == BYTES ? 1.01 * s->rounding : as == HALVES ? s->size / 256 : 0;
+    const double lost = as == HALVES || as == PARTS ? 2 * 0x1p-126 * columns : 0;
+    return s->size * 6e-8 * (as == PARTS ? columns / 32 * 3 + 20 : columns / 16 + 6) + rounding + lost;
+}
+
+static void compare_products(const char *what, int columns, vectors_as as)
 {
     for (int t = 0; t < VECTORS; t++)
         for (int r = 0; r < ROWS; r++) {
             const sums s = sums_of(widened + r * columns, vectors + t * columns, columns);
             const double got = products[t * ROWS + r];
-            if (!(fabs(got - s.sum) <= s.size * 6e-8 * (columns / 16 + 6) + (rounded ? 1.01 * s.rounding : 0)))
+            if (!(fabs(got - s.sum) <= bound_of(&s, columns, as)))
                 fail_msg("%s [%d][%d], vector %d: %.9g, want %.9g", what, r, columns, t, got, s.sum);
         }
 }
@@ -112,13 +135,13 @@ static void check_products(const wt__linear *w, const char *what)
                      .n = VECTORS,
                      .exact = true};
     wt__multiply(&p, 0, ROWS);
-    compare_products(what, columns, false);
+    compare_products(what, columns, FLOATS);
     p.exact = false;
     memset(products, 0, sizeof products);
     wt__multiply(&p, 0, 3);
     wt__multiply(&p, 3, ROWS - 3);
     const bool bytes = w->nibbles || w->weight.dtype == WT_DTYPE_I8 || wt_dtype_block(w->weight.dtype) > 1;
-    compare_products(what, columns, bytes);
+    compare_products(what, columns, bytes ? BYTES : w->weight.dtype == WT_DTYPE_BF16 ? bf16_vectors() : FLOATS);
     compare_with_one_by_one(&p, wt__multiply, what);
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     const wt__strips strips = wt__strips_avx2[w->weight.dtype];
@@ -126,7 +149,7 @@ static void check_products(const wt__linear *w, const char *what)
     if (!__builtin_cpu_supports("x86-64-v3") || !strips || odd) return;
     memset(products, 0, sizeof products);
     strips(&p, 0, ROWS);
-    compare_products(what, columns, bytes);
+    compare_products(what, columns, bytes ? BYTES : FLOATS);
     compare_with_one_by_one(&p, strips, what);
 #endif
 }
@@ -135,6 +158,130 @@ static void make_vectors(uint64_t *seed, int columns)
 {
     for (int j = 0; j < VECTORS * columns; j++) vectors[j] = noise(seed);
 }
+
+enum { N_ROWS = 45, N_VECTORS = 53, COLUMNS = 2085 };
+
+/// Rows of BF16 with more rows, columns and vectors than are taken at a time, none of them a multiple of that.
+typedef struct many {
+    uint16_t data[N_ROWS * COLUMNS];
+    float w[N_ROWS * COLUMNS], x[N_VECTORS * COLUMNS], all[N_VECTORS * N_ROWS], scratch[4 * COLUMNS];
+    _Alignas(64) unsigned char laid[(N_VECTORS + 15) / 16 * ((COLUMNS + 31) / 32) * 3072];
+    wt__linear linear;
+    wt__product p;
+} many;
+
+static many *make_many(float (*number)(uint64_t *seed))
+{
+    many *m = aligned_alloc(64, sizeof *m);
+    assert_non_null(m);
+    uint64_t seed = 9;
+    for (int k = 0; k < N_ROWS * COLUMNS; k++) {
+        const float v = noise(&seed);
+        uint32_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        m->data[k] = (uint16_t)(bits >> 16);
+    }
+    for (int k = 0; k < N_VECTORS * COLUMNS; k++) m->x[k] = number(&seed);
+    m->linear = (wt__linear){.weight = {m->data, WT_DTYPE_BF16, 2, {N_ROWS, COLUMNS}}};
+    wt_tensor_to_f32(&m->linear.weight, 0, N_ROWS * COLUMNS, m->w);
+    m->p = (wt__product){.linear = &m->linear, .x = m->x, .out = m->all, .rows = m->scratch, .n = N_VECTORS};
+    m->p.x_stride = COLUMNS, m->p.out_stride = N_ROWS;
+    return m;
+}
+
+static void multiply_many(const many *m, const wt__product *p)
+{
+    for (int k = 0; p->laid && k < wt__amx_blocks(p->n); k++) wt__amx_lay(p, k);
+    wt__multiply(p, 0, 32);
+    wt__multiply(p, 32, m->linear.weight.shape[0] - 32);
+}
+
+/// How BF16 is multiplied: exactly in floats, as it is by default, and a prompt's vectors by AMX where that is there.
+typedef enum way { EXACT, DEFAULT, LAID, N_WAYS } way;
+
+static vectors_as go(many *m, way way)
+{
+    m->p.exact = way == EXACT;
+    m->p.laid = way == LAID && wt__suits_amx(&m->linear) ? m->laid : NULL;
+    return m->p.laid ? PARTS : way == EXACT ? FLOATS : bf16_vectors();
+}
+
+/// Against sums in double, and bit for bit against those that each vector gives alone and with some others.
+static void many_products_of_bf16_are_those_of_one(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"floats", "bytes", "bf16 dots", "AMX"};
+    many *m = make_many(noise);
+    for (way way = EXACT; way < N_WAYS; way++) {
+        const vectors_as as = go(m, way);
+        multiply_many(m, &m->p);
+        for (int t = 0, n = 1; t < N_VECTORS; t += n, n = n % 20 + 1) {
+            float some[20][N_ROWS];
+            wt__product p = m->p;
+            p.x = m->x + t * COLUMNS, p.out = some[0], p.n = n = t + n > N_VECTORS ? N_VECTORS - t : n;
+            multiply_many(m, &p);
+            assert_memory_equal(m->all + t * N_ROWS, some[0], sizeof some[0] * (size_t)n);
+        }
+        for (int k = 0; k < N_VECTORS * N_ROWS; k++) {
+            const sums s = sums_of(m->w + k % N_ROWS * COLUMNS, m->x + k / N_ROWS * COLUMNS, COLUMNS);
+            assert_true(fabs(m->all[k] - s.sum) <= bound_of(&s, COLUMNS, as));
+        }
+        print_message("BF16 by %s\n", names[as]);
+    }
+    free(m);
+}
+
+/// Infinities, NaN and numbers as large as floats can be: what sums in double say of them.
+static void products_of_bf16_are_finite_where_sums_are(void **state)
+{
+    (void)state;
+    static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, -3e38f};
+    many *m = make_many(noise);
+    for (int t = 0; t < 20; t++) m->x[t * COLUMNS + 97 * t] = odd[t % 5];
+    for (int t = 10; t < 20; t++) m->x[t * COLUMNS + 5] = INFINITY;
+    for (int k = 0; k < N_ROWS * COLUMNS; k++) m->data[k] &= 0xbfff; // below 2
+    wt_tensor_to_f32(&m->linear.weight, 0, N_ROWS * COLUMNS, m->w);
+    for (way way = EXACT; way < N_WAYS; way++) {
+        go(m, way);
+        multiply_many(m, &m->p);
+        for (int k = 0; k < 20 * N_ROWS; k++) {
+            const double want = sums_of(m->w + k % N_ROWS * COLUMNS, m->x + k / N_ROWS * COLUMNS, COLUMNS).sum;
+            const float got = m->all[k];
+            assert_int_equal(isnan(got), isnan(want));
+            if (fabs(want) < 3.3e38) assert_true(isfinite(got));
+            if (isinf(want)) assert_true(got == (float)want);
+        }
+    }
+    free(m);
+}
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+/// Of every size that floats have but those whose last part would be below 2^-126.
+static float any_number(uint64_t *seed) { return ldexpf(noise(seed), (int)(noise(seed) * 100)); }
+
+/// What AMX is handed: of each 32 columns three tiles of pairs of columns, whose sum is the vector's number.
+static void parts_of_vectors_are_the_vectors(void **state)
+{
+    (void)state;
+    if (!__builtin_cpu_supports("x86-64-v4")) skip();
+    many *m = make_many(any_number);
+    wt__product p = m->p;
+    uint16_t(*laid)[(COLUMNS + 31) / 32][3][16][16][2] = p.laid = m->laid;
+    for (int k = 0; k < wt__amx_blocks(N_VECTORS); k++) wt__amx_lay(&p, k);
+    for (int t = 0; t < 16 * wt__amx_blocks(N_VECTORS); t++)
+        for (int c = 0; c < (COLUMNS + 31) / 32 * 32; c++) {
+            float sum = 0;
+            for (int part = 2; part >= 0; part--) {
+                const uint32_t bits = (uint32_t)laid[t / 16][c / 32][part][c % 32 / 2][t % 16][c % 2] << 16;
+                float v;
+                memcpy(&v, &bits, sizeof v);
+                sum += v;
+            }
+            assert_true(sum == (t < N_VECTORS && c < COLUMNS ? m->x[t * COLUMNS + c] : 0));
+        }
+    free(m);
+}
+#endif
 
 /// Types of weights, awkward sizes, against sums in double.
 static void products_equal_sums_in_double(void **state)
@@ -409,6 +556,11 @@ int main(void)
         cmocka_unit_test(opening_survives_failing_allocations),
         cmocka_unit_test(a_sampler_survives_failing_allocations),
         cmocka_unit_test(products_equal_sums_in_double),
+        cmocka_unit_test(many_products_of_bf16_are_those_of_one),
+        cmocka_unit_test(products_of_bf16_are_finite_where_sums_are),
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+        cmocka_unit_test(parts_of_vectors_are_the_vectors),
+#endif
         cmocka_unit_test(scaled_weights_are_multiplied_as_they_stand),
         cmocka_unit_test(rows_do_not_depend_on_those_beside),
 #ifdef __x86_64__

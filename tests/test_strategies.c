@@ -57,12 +57,10 @@ typedef struct drawing {
 static const drawing all_drawings[] = {{0, 5}, {0, 16}, {1, 16}, {2, 5}};
 
 /// Every strategy, for the first n drawings.
-static void check_all(void **state, wt_backend backend, wt_llm_quantization kind, int n)
+static void check_all(answer_fixture f, int n)
 {
     static answer_tokens want, got;
-    answer_fixture f = open_models(state, backend, kind);
     f.exact_guesses = true;
-    print_message("%s\n", kinds[kind]);
     for (const drawing *d = all_drawings; d < all_drawings + n; d++) {
         answer(&f, NULL, d->sampling, (wt_generator_config){.logprobs = true}, &want);
         assert_int_equal(want.n, ANSWER);
@@ -74,21 +72,30 @@ static void check_all(void **state, wt_backend backend, wt_llm_quantization kind
     close_models(&f);
 }
 
+static void check_kind(void **state, wt_backend backend, wt_llm_quantization kind, int n)
+{
+    print_message("%s\n", kinds[kind]);
+    check_all(open_models(state, backend, kind), n);
+}
+
 static void strategies_give_the_tokens_of_single_steps(void **state)
 {
-    check_all(state, WT_BACKEND_CPU, WT_LLM_AS_STORED, 4);
+    check_kind(state, WT_BACKEND_CPU, WT_LLM_AS_STORED, 4);
 }
+
+/// Whose prompts may go another way than single steps.
+static void also_with_bf16(void **state) { check_all(open_bf16_models(state), 4); }
 
 static void also_with_quantised_weights(void **state)
 {
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-        check_all(state, WT_BACKEND_CPU, (wt_llm_quantization)kind, 1);
+        check_kind(state, WT_BACKEND_CPU, (wt_llm_quantization)kind, 1);
 }
 
 static void also_on_a_gpu_with_exact_guesses(void **state)
 {
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
-        check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, kind ? 1 : 4);
+        check_kind(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, kind ? 1 : 4);
 }
 
 /// Without exact_guesses: guesses are verified by other kernels than those of single steps, and where that could make
@@ -245,6 +252,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(strategies_give_the_tokens_of_single_steps),
+        IN_FOLDER(also_with_bf16),
         IN_FOLDER(also_with_quantised_weights),
         IN_FOLDER(also_on_a_gpu_with_exact_guesses),
         IN_FOLDER(also_on_a_gpu),

@@ -71,6 +71,7 @@ bool wt_llm_ends(const wt_llm *llm, int32_t id)
 // ---- sessions
 
 enum { DEFAULT_POSITIONS = 4096, DEFAULT_BATCH = 64, DEFAULT_GPU_BATCH = 512, ALIGN = 64 };
+enum { LEAST_BY_AMX = 16 }; // tokens of a prompt; a block of them takes as long as one
 
 /// The next `count` numbers of 4 bytes; with memory NULL only measures.
 static void *lay(unsigned char *memory, size_t *at, size_t count)
@@ -81,23 +82,23 @@ static void *lay(unsigned char *memory, size_t *at, size_t count)
 }
 
 /// Types whose products need room: for widened rows or rounded vectors.
-static bool wants_rows(const wt_tensor *t)
+static bool wants_rows(const wt__linear *l)
 {
-    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16;
+    return l->weight.dtype != WT_DTYPE_F32 && l->weight.dtype != WT_DTYPE_F16;
 }
 
-static bool any_wants_rows(const wt_llm *llm)
+/// Whether it is so of any matrix.
+static bool any(const wt_llm *llm, bool (*is)(const wt__linear *l))
 {
-    bool any = wants_rows(&llm->head.weight);
+    bool found = is(&llm->head);
     for (int l = 0; l < llm->config.n_layers; l++) {
         const wt__layer *w = &llm->layers[l];
         const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) any |= wants_rows(&all[k]->weight);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) found |= all[k]->weight.data && is(all[k]);
         for (int e = 0; w->experts && e < llm->config.n_experts; e++)
-            any |= wants_rows(&w->experts[e].gate.weight) || wants_rows(&w->experts[e].up.weight) ||
-                   wants_rows(&w->experts[e].down.weight);
+            found |= is(&w->experts[e].gate) || is(&w->experts[e].up) || is(&w->experts[e].down);
     }
-    return any;
+    return found;
 }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
@@ -131,7 +132,9 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     s->keys = lay(memory, &at, cache);
     s->values = lay(memory, &at, cache);
     s->logits = lay(memory, &at, (size_t)c->vocab_size * (size_t)s->n_sequences);
-    s->rows = any_wants_rows(s->llm) ? lay(memory, &at, wt__room((int64_t)columns) * (size_t)s->n_items) : NULL;
+    s->rows = any(s->llm, wants_rows) ? lay(memory, &at, wt__room((int64_t)columns) * (size_t)s->n_items) : NULL;
+    const bool laid = s->n_batch > 1 && any(s->llm, wt__suits_amx);
+    s->laid = laid ? lay(memory, &at, wt__amx_bytes((int64_t)columns, s->n_batch) / 4) : NULL;
     return at;
 }
 
@@ -299,6 +302,7 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
     if (!status) status = wt__pages_own(s, s->sequence, s->position, s->position + n);
     if (status) return status;
     s->has_logits = false;
+    s->by_amx = s->laid && !all && n >= LEAST_BY_AMX;
     wt__llm_prepare_rope(s, s->sequence, s->position + n);
     for (int first = 0; first < n && !status; first += n_batch) {
         const int left = n - first, batch = left < n_batch ? left : n_batch;
@@ -570,6 +574,7 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
     s->has_logits = false;
     s->n_tokens = n;
     s->is_prompt = false;
+    s->by_amx = false;
     for (int k = 0; k < n; k++) {
         const int sequence = turns[k].sequence;
         wt__llm_prepare_rope(s, sequence, s->sequences[sequence].position + 1);

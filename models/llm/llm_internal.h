@@ -123,9 +123,11 @@ struct wt_llm_session {
     float rope_scale;       ///< of cosines and sines
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][wt__room(most columns)]; NULL when no matrix needs it
+    void *laid;             ///< of the CPU: room for n_batch vectors laid out for AMX; NULL when no matrix suits it
+    bool by_amx;            ///< the batch's products are: it is of a prompt
     _Atomic int64_t n_dealt; ///< of the CPU: fours of rows of the product that is computed, which threads have taken
     atomic_int n_ended;     ///< items of it that found none left
-    bool exact;             ///< vectors are not rounded to bytes
+    bool exact;             ///< vectors are not rounded to bytes or bf16
     bool exact_guesses;     ///< of a GPU: single tokens go the way of several
     bool rough_guesses;     ///< of a GPU: vectors of several tokens are rounded to 16 bits
     float *logits;          ///< [vocab_size], and on the CPU [n_sequences] of them
@@ -229,12 +231,13 @@ typedef struct wt__product {
     const wt__linear *linear;
     const float *x; ///< [n] vectors of `columns`, x_stride apart
     float *out;     ///< [n] vectors, out_stride apart
-    float *rows;    ///< [wt__room()] for types other than F32, F16 and BF16
+    float *rows;    ///< [wt__room()] for types other than F32 and F16
+    void *laid;     ///< the vectors as wt__amx_lay() left them; NULL: not by AMX
     int64_t x_stride, out_stride;
     int n;
     float factor; ///< of sums; 0 = 1
     bool add;
-    bool exact;    ///< vectors are not rounded to bytes
+    bool exact;    ///< vectors are not rounded to bytes or bf16
     bool prepared; ///< `rows` are as a call for other rows left them; of one vector
     bool widened;  ///< `rows` hold floats, with scales: matrix.c's own
 } wt__product;

@@ -85,6 +85,16 @@ static const wt__strips *table(void)
     return portable;
 }
 
+/// Where vectors may be rounded to bf16; NULL = the processor has no products of it, or better ones for prompts.
+static wt__strips bf16_dots(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    const bool dots = __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
+    if (dots && !wt__has_amx()) return wt__strips_bf16_dots;
+#endif
+    return NULL;
+}
+
 /// Types without their own: four rows are widened to floats first.
 static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
 {
@@ -114,9 +124,13 @@ static bool is_bytes(wt_dtype dtype)
     return dtype != WT_DTYPE_F32 && dtype != WT_DTYPE_F16 && dtype != WT_DTYPE_BF16 && dtype != WT_DTYPE_F8_E4M3;
 }
 
+bool wt__suits_amx(const wt__linear *linear) { return linear->weight.dtype == WT_DTYPE_BF16 && wt__has_amx(); }
+
 static wt__strips choose(const wt__product *p)
 {
     const wt_dtype dtype = p->linear->weight.dtype;
+    if (p->laid && wt__suits_amx(p->linear)) return wt__strips_amx;
+    if (dtype == WT_DTYPE_BF16 && !p->exact && bf16_dots()) return bf16_dots();
     const wt__strips strips = is_bytes(dtype) && (p->exact || !suits(p->linear)) ? NULL : table()[dtype];
     return strips ? strips : strips_any;
 }

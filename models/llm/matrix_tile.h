@@ -5,7 +5,7 @@
 #ifndef WT_LLM_MATRIX_TILE_H
 #define WT_LLM_MATRIX_TILE_H
 
-#include "matrix.h"
+#include "matrix_runs.h"
 
 #include <string.h>
 #include <warptone/simd.h>
@@ -20,12 +20,7 @@ typedef wt_f32x8 tile_vec;
 enum { TILE_FLOATS = 4, TILE_MANY = 2 };
 typedef wt_f32x4 tile_vec;
 #endif
-#ifdef __AVX512F__
-enum { AHEAD = 1024 }; // bytes that are fetched before their turn
-#else
-enum { AHEAD = 256 };
-#endif
-enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS, RUN = 1024 };
+enum { TILE_STEP = 32, TILE_ROWS = FOUR_ROWS, TILE_PARTS = 16 / TILE_FLOATS };
 typedef uint32_t tile_words __attribute__((vector_size(sizeof(tile_vec))));
 
 /// Sixteen floats. Wider vectors than the registers GCC keeps in memory.
@@ -184,29 +179,6 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
         }
     for (int j = 0; j < n_vectors; j++)
         for (int r = 0; r < n_stored; r++) y[j * n_stored + r] = sum_of(&sums[r][j]);
-}
-
-/// Sums of four rows, counted from the first of the call, with one vector.
-typedef void (*four_rows)(const void *args, const int64_t *rows, float *y);
-
-/// n_rows from `first` on with vector t. With one vector memory is what is waited for: four rows at a time that are a
-/// quarter of a run apart are four streams, each in memory's order, which processors fetch ahead of faster than of one;
-/// AHEAD bytes the function does, too, since processors do not fetch over a page's end.
-WT_INLINE void runs(const wt__product *p, int64_t first, int64_t n_rows, int t, four_rows four, const void *args)
-{
-    for (int64_t begin = 0, n; begin < n_rows; begin += n) {
-        float y[RUN], of_four[TILE_ROWS];
-        n = n_rows - begin < RUN ? n_rows - begin : RUN;
-        const int64_t apart = (n + TILE_ROWS - 1) / TILE_ROWS;
-        for (int64_t i = 0; i < apart; i++) {
-            int64_t rows[TILE_ROWS];
-            for (int r = 0; r < TILE_ROWS; r++) // beyond the last: that again
-                rows[r] = begin + (r * apart + i < n ? r * apart + i : n - 1);
-            four(args, rows, of_four);
-            for (int r = 0; r < TILE_ROWS; r++) y[rows[r] - begin] = of_four[r];
-        }
-        wt__products_store(p, first + begin, (int)n, t, 1, y);
-    }
 }
 
 typedef struct tile_args {

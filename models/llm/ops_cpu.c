@@ -95,8 +95,8 @@ static int64_t take_fours(const deal *d, int64_t *first)
     *first = atomic_load_explicit(&s->n_dealt, memory_order_relaxed);
     do {
         if (!(left = d->n_fours - *first)) return 0;
-        n = left / (SHARES * s->n_items);
-        if (n < d->fewest) n = d->fewest < left ? d->fewest : left;
+        n = left / (SHARES * s->n_items) / d->fewest * d->fewest;
+        if (!n) n = d->fewest < left ? d->fewest : left;
     } while (!atomic_compare_exchange_weak_explicit(&s->n_dealt, first, *first + n, memory_order_relaxed,
                                                     memory_order_relaxed));
     return n;
@@ -112,11 +112,11 @@ static void end_deal(const deal *d)
 }
 
 /// `rows` in all, of row_bytes for each of n_vectors: pieces that are worth the taking, and of several vectors, which
-/// may be rounded for each piece, not of a few rows only.
+/// may be rounded for each piece or take 32 rows at a time, not of a few rows only.
 static deal deal_rows(wt_llm_session *s, int64_t fours, size_t row_bytes, int n_vectors)
 {
     const int64_t fewest = (int64_t)(ITEM_BYTES / (4 * row_bytes * (size_t)n_vectors)) + 1;
-    return (deal){s, fours, n_vectors > 1 && fewest < BATCH_FOURS ? BATCH_FOURS : fewest};
+    return (deal){s, fours, n_vectors > 1 ? (fewest + BATCH_FOURS - 1) / BATCH_FOURS * BATCH_FOURS : fewest};
 }
 
 static int64_t fours_of(const wt__linear *l) { return (l->weight.shape[0] + 3) / 4; }
@@ -160,21 +160,27 @@ static wt__product product(const wt_llm_session *s, const wt__linear *linear, co
                          .x = x,
                          .out = out,
                          .rows = s->rows,
+                         .laid = s->by_amx ? s->laid : NULL,
                          .x_stride = linear->weight.shape[1],
                          .out_stride = linear->weight.shape[0],
                          .n = n,
                          .exact = s->exact};
 }
 
+static void lay_vectors(const void *args, int item) { wt__amx_lay(args, item); }
+
 static void multiply(wt__pass *p, int n_parts, const wt__product *parts)
 {
     multiply_args a = {.n_parts = n_parts, .scratch_floats = wt__room(parts[0].linear->weight.shape[1])};
     int64_t n_fours = 0;
+    bool laid = false;
     for (int k = 0; k < n_parts; k++) {
         a.parts[k] = parts[k];
         n_fours += fours_of(parts[k].linear);
+        laid |= parts[k].laid && wt__suits_amx(parts[k].linear);
     }
     a.deal = deal_rows(p->s, n_fours, wt__row_bytes(parts[0].linear), parts[0].n);
+    if (laid) run(p, lay_vectors, &parts[0], sizeof *parts, wt__amx_blocks(parts[0].n));
     run(p, multiply_rows, &a, sizeof a, p->s->n_items);
 }
 
@@ -328,6 +334,7 @@ static void multiply_experts_rows(const expert_args *a, int64_t first, int64_t n
         if (!a->down) p[1] = product(s, &e->gate, s->n + t, s->gate + h, 1);
         for (int j = 0; j < (a->down ? 1 : 2); j++) {
             p[j].rows = scratch;
+            p[j].laid = NULL; // one vector
             multiply_fours(&p[j], first, n);
         }
     }
@@ -355,7 +362,9 @@ static void mixture(wt__pass *p, const wt__layer *w)
     wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     normalise(p, &w->ffn_norm, s->x, s->n, s->n_tokens);
-    multiply(p, 1, &(wt__product[]){product(s, &w->router, s->n, s->routes, s->n_tokens)}[0]);
+    wt__product routes = product(s, &w->router, s->n, s->routes, s->n_tokens);
+    routes.exact = true; // two experts may be almost alike
+    multiply(p, 1, &routes);
     run(p, choose_experts, &s, sizeof s, s->n_tokens);
     multiply_experts(p, w, false);
     activate_all(p, (activate_args){.gate = s->gate,
@@ -395,7 +404,9 @@ static void head(wt__pass *p)
     wt_llm_session *s = p->s;
     const wt_llm *m = s->llm;
     normalise(p, &m->norm, s->x + (int64_t)(s->n_tokens - p->n_logits) * m->config.d_model, s->n, p->n_logits);
-    multiply(p, 1, &(wt__product[]){product(s, &m->head, s->n, p->logits, p->n_logits)}[0]);
+    wt__product logits = product(s, &m->head, s->n, p->logits, p->n_logits);
+    logits.laid = NULL; // a prompt's are of one vector
+    multiply(p, 1, &logits);
 }
 
 const wt__llm_ops wt__llm_cpu_ops = {.embed = embed,

@@ -4,11 +4,12 @@
 #include "llm_files.h"
 #include "testing.h"
 
-static wt_llm *open_made(void **state, const char *name, uint64_t seed)
+static wt_llm *open_made(void **state, const char *name, uint64_t seed, bool narrow)
 {
     static llm_file file;
     wt_llm *llm;
     llm_llama_add(&file, NULL, NULL, seed);
+    if (narrow) llm_file_narrow(&file);
     llm_file_write(&file, test_path(state, name));
     llm_config_write(test_path(state, "config.json"), NULL);
     assert_ok(wt_llm_open(test_path(state, name), &llm));
@@ -21,9 +22,18 @@ answer_fixture open_models(void **state, wt_backend backend, wt_llm_quantization
         print_message("skipped: %s\n", wt_last_error());
         skip();
     }
-    answer_fixture f = {.llm = open_made(state, "a.safetensors", 11), .other = open_made(state, "b.safetensors", 12)};
+    answer_fixture f = {.llm = open_made(state, "a.safetensors", 11, false),
+                        .other = open_made(state, "b.safetensors", 12, false)};
     assert_ok(wt_llm_quantize(f.llm, kind, NULL, NULL));
     assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
+    return f;
+}
+
+answer_fixture open_bf16_models(void **state)
+{
+    answer_fixture f = {.llm = open_made(state, "a.safetensors", 11, true),
+                        .other = open_made(state, "b.safetensors", 12, true)};
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &f.device));
     return f;
 }
 

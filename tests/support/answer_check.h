@@ -18,6 +18,7 @@ typedef struct answer_fixture {
 
 /// Both models, the first with its weights quantised. Skips without the backend's device.
 answer_fixture open_models(void **state, wt_backend backend, wt_llm_quantization kind);
+answer_fixture open_bf16_models(void **state); ///< of BF16, on the CPU
 void close_models(answer_fixture *f);
 
 /// A generator with sessions of its own; `config` says the rest. `draft`: a model that guesses, NULL = none.

@@ -25,6 +25,18 @@ void *llm_file_add(llm_file *f, const char *stem, const char *part, const char *
     return t->data;
 }
 
+void llm_file_narrow(llm_file *f)
+{
+    for (llm_tensor *t = f->tensors; t < f->tensors + f->n; t++) {
+        const uint16_t *halves = t->data; // the second of two is the upper one
+        uint16_t *narrow = t->data;
+        if (!strchr(t->shape, ',') || strcmp(t->dtype, "F32")) continue;
+        for (size_t k = 0; k < t->bytes / 4; k++) narrow[k] = halves[2 * k + 1];
+        t->dtype = "BF16";
+        t->bytes /= 2;
+    }
+}
+
 void llm_file_write(llm_file *f, const char *path)
 {
     static char header[LLM_MAX_TENSORS * 200];

@@ -22,6 +22,8 @@ typedef struct llm_file {
 /// A tensor STEM.PART of zeros, to be filled; columns 0 = a vector of `rows`.
 void *llm_file_add(llm_file *file, const char *stem, const char *part, const char *dtype, size_t width, int rows,
                    int columns);
+/// Its matrices of F32 become BF16, rounded towards zero.
+void llm_file_narrow(llm_file *file);
 /// Writes and empties it.
 void llm_file_write(llm_file *file, const char *path);
 
