@@ -190,20 +190,42 @@ static bool plan_few(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     return shared_bytes <= there;
 }
 
-/// kernels/matmul/matmul_thin.cu: FP8, and nibbles of matrices that are large
-/// enough; I8 was slower than by matmul_few, and small ones of nibbles than by
-/// matmul_skinny (bench_matmul skinny, H200).
+/// log2 of the rows that a scale has, of those that grow along columns.
+static int scale_rows_shift(const wt_mm_args *a) { return !is_constant(a) && a->scale_rows == 128 ? 7 : 0; }
+
+/// MM_GROUP of kernels/matmul/matmul_scales.cuh.
+static int group_of(const wt_mm_args *a, int vector)
+{
+    const int step = 4 * vector, bytes = a->scale_type == WT_MM_F32 ? 4 : a->scale_type == WT_MM_E4M3 ? 1 : 2;
+    if (a->scale_columns % (2 * step) == 0) return 2;
+    bool aligned = a->scale_columns == step && a->scale_stride % 2 == 0 && a->columns % (2 * step) == 0;
+    for (int k = 0; k < a->n_parts; k++)
+        aligned &= (uintptr_t)a->parts[k].scales % (2 * (uintptr_t)bytes) == 0 && (uintptr_t)a->parts[k].zeros % 2 == 0;
+    return aligned;
+}
+
+/// Nibbles beside norms, in two parts, and of matrices that are large enough:
+/// small ones were slower than by matmul_skinny. FP8 without norms; I8 was
+/// slower than by matmul_few (bench_matmul skinny, H200).
+static bool is_for_thin(const wt_mm_args *a, int vector, int n_tiles)
+{
+    enum { LEAST_NIBBLES = 20000000 };
+    const int scales = vector ? skinny_scales(a, vector) : -1;
+    const bool norm = wt__mm_has_norm(a), large = (int64_t)n_tiles * 16 * a->columns >= LEAST_NIBBLES;
+    const bool nibbles = vector == 32 && (large || norm || a->two_parts);
+    const bool bytes = vector == 16 && a->w_type != WT_MM_I8 && !norm;
+    if ((!nibbles && !bytes) || a->row_bytes > INT32_MAX || is_eight_bits(a) || a->w_type == WT_MM_Q4_K) return false;
+    return scales >= 0 && scales <= 1 && !a->experts && !a->offsets && a->n_batches == 1 && a->m <= WT_MATMUL_SKINNY;
+}
+
+/// kernels/matmul/matmul_thin.cu
 static bool plan_thin(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
 {
-    enum { MOST_WARPS = 16, MOST_BLOCKS = 4, MOST_STAGES = 4, LEAST_NIBBLES = 20000000 };
+    enum { MOST_WARPS = 16, MOST_BLOCKS = 4, MOST_STAGES = 6 };
     const wt_device_info *info = wt_device_get_info(site->config.device);
-    const int vector = tensor_vector(site, a), scales = vector ? skinny_scales(a, vector) : -1;
-    const int n = a->m <= 8 ? 1 : 2, pair = a->gated ? 2 : 1, n_tiles = wt__mm_number_tiles(a, 16 / pair);
-    const bool nibbles = vector == 32 && (int64_t)n_tiles * 16 * a->columns >= LEAST_NIBBLES,
-               bytes = vector == 16 && a->w_type != WT_MM_I8;
-    if ((!nibbles && !bytes) || a->row_bytes > INT32_MAX || is_eight_bits(a) || a->w_type == WT_MM_Q4_K) return false;
-    if (scales < 0 || scales > 1 || a->experts || a->offsets || a->n_batches != 1) return false;
-    if (a->m > WT_MATMUL_SKINNY || wt__mm_has_norm(a)) return false;
+    const int vector = tensor_vector(site, a), n = a->m <= 8 ? 1 : 2, pair = a->gated ? 2 : 1;
+    const int n_tiles = wt__mm_number_tiles(a, 16 / pair);
+    if (!is_for_thin(a, vector, n_tiles)) return false;
     const int n_pieces = (a->columns + WT_MM_THIN_COLUMNS - 1) / WT_MM_THIN_COLUMNS;
     const int n_slices = (n_pieces + MOST_WARPS - 1) / MOST_WARPS, warps = (n_pieces + n_slices - 1) / n_slices;
     const int blocks = MOST_WARPS / warps < MOST_BLOCKS ? MOST_WARPS / warps : MOST_BLOCKS;
@@ -214,18 +236,20 @@ static bool plan_thin(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     const int most = blocks * site->n_sms;
     const option options[] = {{"W", a->w_type},
                               {"X", a->x_type},
-                              {"SCALES", scales},
+                              {"SCALES", skinny_scales(a, vector)},
                               {"S", a->scale_type},
                               {"N", n},
                               {"PAIR", pair},
                               {"STAGES", stages},
                               {"WARPS", warps},
                               {"BLOCKS", blocks},
-                              {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
+                              {"SLICED", n_slices > 1},
+                              {"SHIFT", scale_rows_shift(a)},
+                              {"GROUP", group_of(a, vector)},
                               {"PARTS", a->gated ? 1 : a->n_parts},
                               {"LOW", low_of(a)}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
-    write_options(p, options, 12);
+    write_options(p, options, 14);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * warps},
                             .shared_bytes = (size_t)shared_bytes,
@@ -459,5 +483,5 @@ int wt__mm_squares_of(const wt__mm_site *site, wt_mm_args *a)
     if (!a->two_parts && wt__mm_wgmma_is_few(&site->config, a) && wt__mm_plan_wgmma(site, a, &p))
         return WT_MM_WGMMA_SQUARES;
     if (a->m > WT_MATMUL_SKINNY) return 0;
-    return plan_few(site, a, &p) || plan_skinny(site, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
+    return plan_thin(site, a, &p) || plan_few(site, a, &p) || plan_skinny(site, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
 }

@@ -57,8 +57,8 @@ static void check_next(const bench *b, int part, const unsigned char *normed, co
         for (int r = 0; r < rows; r++) {
             double want = 0, size = 0;
             for (int k = 0; k < width; k++) {
-                const double term = normed_of(normed, b->p.m * width, b->args.two_parts, i * width + k) *
-                                    (double)b->plain[part][r * width + k];
+                const double term =
+                    normed_of(normed, b->p.m * width, b->args.two_parts, i * width + k) * weight_of(b, part, 0, r, k);
                 want += term;
                 size += fabs(term);
             }
@@ -69,79 +69,103 @@ static void check_next(const bench *b, int part, const unsigned char *normed, co
     }
 }
 
-/// Rows of `width` elements, then three parts of `rows` each.
-static void check_norm(wt_device *device, int m, int width, int rows, bool two_parts)
+/// What lies between two products.
+typedef struct between {
+    array weight, normed, squares, before;
+    float *plain; ///< y without a norm
+} between;
+
+static between between_of(bench *first, int m, int width, bool two_parts)
+{
+    between t = {.weight = new_array(first, sizeof(float) * width),
+                 .normed = new_array(first, (size_t)((two_parts ? 4 : 2) * m * width)),
+                 .squares = new_array(first, sizeof(float) * (size_t)(m * width / 16)),
+                 .before = first->y[0]};
+    for (int r = 0; r < width; r++) ((float *)t.weight.host)[r] = 0.5f + (float)(r * 37 % 64) / 32;
+    send_array(first, &t.weight);
+    t.before.host = malloc(t.before.bytes);
+    t.plain = malloc(t.before.bytes);
+    assert_non_null(t.before.host);
+    assert_non_null(t.plain);
+    memcpy(t.before.host, first->y[0].host, t.before.bytes);
+    return t;
+}
+
+/// `same`: the kernel without a norm is the one with it, and so are y's bits.
+static void check_between(wt_matmul *matmul, bench *first, bench *next, between *t, int of, bool same)
+{
+    const int m = first->p.m, width = first->p.rows;
+    for (int k = 0; k < 3; k++) { // y is added to, so it begins anew
+        assert_ok(wt_stream_upload(first->stream, first->y[0].buffer, 0, t->before.host, t->before.bytes));
+        assert_ok(wt_matmul_enqueue(matmul, first->stream, &first->args));
+        fetch(first, 0);
+        if (same || k) assert_memory_equal(first->y[0].host, t->plain, t->before.bytes);
+        if (!k) check_results(first, 0, t->before.host);
+        memcpy(t->plain, first->y[0].host, t->before.bytes);
+        fetch_array(first, &t->normed);
+        fetch_array(first, &t->squares);
+        check_squares(t->plain, (const float *)t->squares.host, m, width, of);
+        check_normed(t->plain, (const float *)t->weight.host, t->normed.host, m, width, first->p.two_parts);
+        assert_ok(wt_matmul_enqueue(matmul, next->stream, &next->args));
+        for (int part = 0; part < 3; part++) {
+            fetch(next, part);
+            check_next(next, part, t->normed.host, (const float *)t->squares.host, of, 0.01);
+        }
+    }
+}
+
+/// Weights of the type and scales of `weights`: rows of `width` elements from `columns`, then three parts of `rows`
+/// each.
+static void check_weights(wt_device *device, const problem *weights, int columns, int m, int width, int rows,
+                          bool two_parts)
 {
     bench first, next;
     wt_matmul *matmul;
-    make_bench(&first, device,
-               &(problem){.w = BF16,
-                          .x = BF16,
-                          .y = F32,
-                          .rows = width,
-                          .columns = 520,
-                          .m = m,
-                          .add = true,
-                          .two_parts = two_parts});
-    make_bench(&next, device,
-               &(problem){.w = BF16,
-                          .x = BF16,
-                          .y = F32,
-                          .rows = rows,
-                          .columns = width,
-                          .m = m,
-                          .n_parts = 3,
-                          .two_parts = two_parts});
+    problem p = *weights;
+    p.x = BF16;
+    p.y = F32;
+    p.rows = width;
+    p.columns = columns;
+    p.m = m;
+    p.add = true;
+    p.two_parts = two_parts;
+    make_bench(&first, device, &p);
+    p.rows = rows;
+    p.columns = width;
+    p.add = false;
+    p.n_parts = 3;
+    make_bench(&next, device, &p);
+    between t = between_of(&first, m, width, two_parts);
     // the library takes some products without a norm, and sums them in an order of its own
     assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
-    array weight = new_array(&first, sizeof(float) * width),
-          normed = new_array(&first, (size_t)((two_parts ? 4 : 2) * m * width)),
-          squares = new_array(&first, sizeof(float) * (size_t)(m * width / 16)), before = first.y[0];
-    for (int r = 0; r < width; r++) ((float *)weight.host)[r] = 0.5f + (float)(r * 37 % 64) / 32;
-    send_array(&first, &weight);
-    before.host = malloc(before.bytes);
-    assert_non_null(before.host);
-    memcpy(before.host, first.y[0].host, before.bytes);
-    float *plain = malloc(before.bytes);
-    assert_non_null(plain);
+    const char *kernel = wt_matmul_kernel(matmul, &first.args);
     assert_ok(wt_matmul_enqueue(matmul, first.stream, &first.args));
     fetch(&first, 0);
-    memcpy(plain, first.y[0].host, before.bytes);
+    memcpy(t.plain, first.y[0].host, t.before.bytes);
 
-    first.args.norm_after =
-        (wt_matmul_norm){.weight = address_of(&weight), .out = address_of(&normed), .squares = address_of(&squares)};
-    next.args.norm_before = (wt_matmul_norm){.squares = address_of(&squares), .eps = 0.01f};
-    next.args.x = address_of(&normed);
+    first.args.norm_after = (wt_matmul_norm){
+        .weight = address_of(&t.weight), .out = address_of(&t.normed), .squares = address_of(&t.squares)};
+    next.args.norm_before = (wt_matmul_norm){.squares = address_of(&t.squares), .eps = 0.01f};
+    next.args.x = address_of(&t.normed);
     const int of = wt_matmul_norms(matmul, &first.args);
-    if (!of) {
+    assert_int_equal(wt_matmul_norms(matmul, &next.args), of);
+    if (of)
+        check_between(matmul, &first, &next, &t, of, !strcmp(wt_matmul_kernel(matmul, &first.args), kernel));
+    else
         assert_int_equal(wt_matmul_enqueue(matmul, first.stream, &first.args), WT_ERR_UNSUPPORTED);
-        assert_int_equal(wt_matmul_norms(matmul, &next.args), 0);
-    } else {
-        assert_int_equal(wt_matmul_norms(matmul, &next.args), of);
-        for (int k = 0; k < 3; k++) { // y is added to, so it begins anew
-            assert_ok(wt_stream_upload(first.stream, first.y[0].buffer, 0, before.host, before.bytes));
-            assert_ok(wt_matmul_enqueue(matmul, first.stream, &first.args));
-            fetch(&first, 0);
-            assert_memory_equal(first.y[0].host, plain, before.bytes);
-            fetch_array(&first, &normed);
-            fetch_array(&first, &squares);
-            check_squares(plain, (const float *)squares.host, m, width, of);
-            check_normed(plain, (const float *)weight.host, normed.host, m, width, two_parts);
-            assert_ok(wt_matmul_enqueue(matmul, next.stream, &next.args));
-            for (int part = 0; part < 3; part++) {
-                fetch(&next, part);
-                check_next(&next, part, normed.host, (const float *)squares.host, of, 0.01);
-            }
-        }
-    }
-    free(plain);
-    free(before.host);
-    free_array(&squares);
-    free_array(&normed);
-    free_array(&weight);
+    free(t.plain);
+    free(t.before.host);
+    free_array(&t.squares);
+    free_array(&t.normed);
+    free_array(&t.weight);
     wt_matmul_destroy(matmul);
     unmake_bench(&next);
     unmake_bench(&first);
+}
+
+static void check_norm(wt_device *device, int m, int width, int rows, bool two_parts)
+{
+    check_weights(device, &(problem){.w = BF16}, 520, m, width, rows, two_parts);
 }
 
 static void a_norm_between_two_products(void **state)
@@ -160,9 +184,31 @@ static void a_norm_between_clusters(void **state)
     check_norm(device_of(state), 64, 640, 1100, false);
 }
 
+/// Nibbles in groups, with zero points and without, in one slice of the columns and several; bytes by blocks and rows.
+static void a_norm_between_quantised_products(void **state)
+{
+    static const problem nibbles = {
+        .w = WT_DTYPE_U8, .packing = WT_PACKING_U4, .scaling = WT_SCALING_GROUP, .group = 128, .scale_dtype = F16};
+    static const problem bytes = {.w = E4M3, .scaling = WT_SCALING_BLOCK}, whole = {.w = I8, .scaling = WT_SCALING_ROW};
+    wt_device *device = device_of(state);
+    problem zeros = nibbles, small = nibbles;
+    zeros.zeros = true;
+    small.group = 32;
+    check_weights(device, &nibbles, 512, 8, 256, 130, true);
+    check_weights(device, &zeros, 512, 4, 384, 130, true);
+    check_weights(device, &zeros, 512, 13, 256, 130, false);
+    check_weights(device, &small, 512, 8, 256, 130, true);
+    check_weights(device, &bytes, 512, 8, 256, 130, true);
+    check_weights(device, &whole, 512, 3, 256, 130, true);
+    if (wt_device_get_info(device)->backend != WT_BACKEND_CUDA) return;
+    check_weights(device, &zeros, 4352, 7, 256, 2250, true); // more tiles of 16 rows than a block has, slices
+    check_weights(device, &nibbles, 256, 5, 4480, 600, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_norm_between_two_products),
+                                       cmocka_unit_test(a_norm_between_quantised_products),
                                        cmocka_unit_test(a_norm_between_clusters)};
     int failed = cmocka_run_group_tests_name("matmul norms, CPU", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("matmul norms, CUDA", tests, open_cuda, close_device);

@@ -215,7 +215,7 @@ static inline int wt_mm_few_shared(int warps, int vector, int n, int eights, int
 static inline int wt_mm_thin_shared(int warps, int n, int stages)
 {
     return warps * stages * WT_MM_THIN_STAGE + 512 * n * (WT_MM_THIN_TURNS * warps + WT_MM_THIN_GROUP) +
-           16 * WT_MM_THIN_TURNS;
+           16 * WT_MM_THIN_TURNS + 32 * n;
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.

@@ -96,6 +96,49 @@ static __device__ __forceinline__ void unpack_8(unsigned word, unsigned zero, un
     }
 }
 
+// ---- U4, I8 and FP8 beside BF16 almost as they lie. In the two lowest binades of BF16, subnormals and the next, the
+// bits are the number in steps of 2^-133: nibbles and bytes need but a mask, and FP8 no product. Tensor cores take
+// subnormals as they are. x is multiplied by 2^64 before, which is exact up to 2^63, sums by RAW_SUM in the end.
+
+#define MM_RAW   (MM_BF && (MM_W == WT_MM_U4 || MM_W_IS_8))
+#define RAW_ZERO (MM_W == WT_MM_U4 ? 8.0f : MM_W == WT_MM_I8 ? 128.0f : 0.0f) // without zero points
+#define RAW_SUM  (MM_W == WT_MM_E4M3 ? 0x1p56f : MM_W == WT_MM_E5M2 ? 0x1p48f : 0x1p69f)
+
+static __device__ __forceinline__ void unpack_raw(const unsigned *words, unsigned *pairs)
+{
+    if (MM_W == WT_MM_U4) {
+        const unsigned high = words[0] >> 8;
+        pairs[0] = words[0] & 0x000f000fu;
+        pairs[1] = words[0] & 0x00f000f0u; // 16 times as large
+        pairs[2] = high & 0x000f000fu;
+        pairs[3] = high & 0x00f000f0u;
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned word = words[k / 2 % WORDS], fields = MM_W == WT_MM_E4M3 ? 0x07f007f0u : 0x0fe00fe0u;
+        const int down = MM_W == WT_MM_E4M3 ? 4 : 3;
+        if (MM_W == WT_MM_I8) // more by 128
+            pairs[k] = ((k % 2 ? word >> 8 : word) ^ 0x00800080u) & 0x00ff00ffu;
+        else
+            pairs[k] = and_or(k % 2 ? word >> down : word << 8 - down, fields,
+                              (k % 2 ? word : word << 8) & 0x80008000u);
+    }
+}
+
+static __device__ __forceinline__ void scale_raw_x(unsigned *pairs)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        pairs[k] = fma_x2(pairs[k], MM_W == WT_MM_U4 && k % 2 ? 0x5d805d80u : 0x5f805f80u, MINUS_ZERO_X2);
+}
+
+// What is multiplied with x for the sum of its columns, as a fragment.
+static __device__ __forceinline__ unsigned raw_one(int k)
+{
+    return MM_W == WT_MM_U4 && k >= 2 ? 0x00100010u : 0x00010001u;
+}
+
 // The zero point as unpack_8 wants it.
 static __device__ __forceinline__ unsigned placed_zero(unsigned zero)
 {

@@ -257,8 +257,7 @@ void unmake_bench(bench *b)
 
 // ---- the same in double
 
-/// Weight k of row r of a matrix of the stack.
-static double weight(const bench *b, int part, int64_t stack, int64_t r, int64_t k)
+double weight_of(const bench *b, int part, int64_t stack, int64_t r, int64_t k)
 {
     static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     const problem *p = &b->p;
@@ -315,7 +314,7 @@ static double sum_of(const bench *b, int part, int64_t i, int64_t r, double *siz
     const double x_scale = p->x_scales ? element_of(WT_DTYPE_F32, b->x_scales.host, i) : 1;
     double sum = p->bias ? element_of(WT_DTYPE_F32, b->bias[part].host, stack * rows_of(p, part) + r) : 0, sizes = 0;
     for (int64_t k = 0; k < p->columns; k++) {
-        const double v = weight(b, part, stack, r, k) * (double)b->plain_x[x_row * b->x_stride + k] * x_scale;
+        const double v = weight_of(b, part, stack, r, k) * (double)b->plain_x[x_row * b->x_stride + k] * x_scale;
         sum += v;
         sizes += fabs(v);
     }

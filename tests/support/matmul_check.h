@@ -59,6 +59,8 @@ uintptr_t address_of(const array *a); ///< 0 for none
 void make_bench(bench *b, wt_device *device, const problem *p);
 void unmake_bench(bench *b);
 void fetch(bench *b, int part);
+/// Weight k of row r of a matrix of the stack, with its scale.
+double weight_of(const bench *b, int part, int64_t stack, int64_t r, int64_t k);
 /// All of small results, some of large ones; what lies between rows, and rows of no expert, stay as they were.
 void check_results(const bench *b, int part, const unsigned char *before);
 
