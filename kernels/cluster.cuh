@@ -66,40 +66,11 @@ static __device__ __forceinline__ void send_to(float2 *address, int rank, float2
                  : "memory");
 }
 
-// What blocks tell each other by a barrier is ordered for the cluster (PTX ISA, "Memory Consistency Model": without a
-// scope an arrival and a wait hold for their own block). Fences of shared memory alone do it: a wait's is no instruction
-// and an arrival's waits for shared memory, where `.acquire.cluster` empties the L1 cache and `.release.cluster` waits
-// for all of the thread's memory. Toolkits before 12.8 have only those.
-#    if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
-#        define CLUSTER_RELEASE "fence.release.sync_restrict::shared::cta.cluster;\nmbarrier.arrive.relaxed.cluster"
-#        define CLUSTER_QUESTION "mbarrier.try_wait.parity.relaxed.cluster"
-#        define CLUSTER_ACQUIRE "fence.acquire.sync_restrict::shared::cluster.cluster;"
-#    else
-#        define CLUSTER_RELEASE "mbarrier.arrive.release.cluster"
-#        define CLUSTER_QUESTION "mbarrier.try_wait.parity.acquire.cluster"
-#        define CLUSTER_ACQUIRE ""
-#    endif
-
-// Arrive at the barrier of block `rank`; the thread's reads and writes of shared memory come before.
+// Arrive at the barrier of block `rank`.
 static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *barrier, int rank)
 {
-    asm volatile(CLUSTER_RELEASE ".shared::cluster.b64 _, [%0];" ::"r"(place_in(barrier, rank)) : "memory");
-}
-
-// barrier_wait (barrier.cuh) for a barrier of this block that others send to or arrive at.
-static __device__ __forceinline__ void barrier_wait_others(unsigned long long *barrier, unsigned parity)
-{
-    unsigned over;
-    do {
-        asm volatile("{\n"
-                     ".reg .pred p;\n" CLUSTER_QUESTION ".shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n"
-                     "}"
-                     : "=r"(over)
-                     : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(parity)
-                     : "memory");
-    } while (!over);
-    asm volatile(CLUSTER_ACQUIRE ::: "memory");
+    const unsigned there = place_in(barrier, rank);
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
 }
 #else // never launched there
 #    define CLUSTER_1
@@ -115,5 +86,4 @@ static __device__ __forceinline__ void store_in(float *address, int, float x) { 
 static __device__ __forceinline__ void send_to(float4 *address, int, float4 x, unsigned long long *) { *address = x; }
 static __device__ __forceinline__ void send_to(float2 *address, int, float2 x, unsigned long long *) { *address = x; }
 static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *, int) {}
-static __device__ __forceinline__ void barrier_wait_others(unsigned long long *, unsigned) {}
 #endif
