@@ -85,6 +85,14 @@ static void write_options(wt__mm_plan *p, const option *options, int n)
         snprintf(p->options[k], sizeof p->options[k], "-DMM_%s=%d", options[k].name, options[k].value);
 }
 
+/// All of an array; one with more than a plan has room for does not compile.
+#define WRITE_OPTIONS(p, options)                                                                                      \
+    do {                                                                                                               \
+        _Static_assert(sizeof(options) / sizeof *(options) <= WT__MM_MAX_OPTIONS,                                      \
+                       "a plan has no room for these options");                                                        \
+        write_options(p, options, sizeof(options) / sizeof *(options));                                                \
+    } while (0)
+
 /// MM_LOW of the kernels for few rows of x: with experts each is alone.
 static int low_of(const wt_mm_args *a)
 {
@@ -107,7 +115,7 @@ static bool plan_skinny(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"S", a->scale_type}, {"N", width / 8},   {"PAIR", pair},
                               {"STEPS", steps},     {"STAGES", stages}, {"LOW", low_of(a)}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_skinny.cu", .function = "matmul_skinny"};
-    write_options(p, options, 9);
+    WRITE_OPTIONS(p, options);
     const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * site->n_sms;
     if (n_items > INT32_MAX) return false;
     const int sum_bytes = 2 * pair * width * WT_MM_SKINNY_PITCH * (int)sizeof(float);
@@ -182,7 +190,7 @@ static bool plan_few(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"FINISHERS", f.finishers},
                               {"LOW", low_of(a)}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
-    write_options(p, options, 13);
+    WRITE_OPTIONS(p, options);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_COPIERS + f.finishers)},
                             .shared_bytes = (size_t)shared_bytes,
@@ -249,7 +257,7 @@ static bool plan_thin(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"PARTS", a->gated ? 1 : a->n_parts},
                               {"LOW", low_of(a)}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
-    write_options(p, options, 14);
+    WRITE_OPTIONS(p, options);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * warps},
                             .shared_bytes = (size_t)shared_bytes,
@@ -311,7 +319,7 @@ bool wt__mm_plan_wgmma(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"MEET", shape.meets},
                               {"ACTIVATION", a->activation}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
-    write_options(p, options, 10);
+    WRITE_OPTIONS(p, options);
     p->launch = (wt_launch){.grid = {shape.n_blocks},
                             .block = {WT_MM_WGMMA_THREADS},
                             .shared_bytes = shape.shared_bytes,
@@ -362,7 +370,7 @@ static bool plan_fp4(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     if (!fits || info->compute_major != 12 || info->compute_minor) return false;
     const option options[] = {{"PAIR", a->gated ? 2 : 1}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_fp4.cu", .function = "matmul_fp4"};
-    write_options(p, options, 1);
+    WRITE_OPTIONS(p, options);
     return launch_tiles(a, shape, 1, tiles_shared(shape, 1, SCALE_BYTES), 128, p);
 }
 
@@ -406,7 +414,7 @@ static void write_tiles(const wt_mm_args *a, int type, int scales, tiles_shape s
                               {"STAGES", s.stages},
                               {"SLICED", sliced}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_tiles.cu", .function = "matmul_tiles"};
-    write_options(p, options, 9);
+    WRITE_OPTIONS(p, options);
 }
 
 /// F32 without tensor cores, also from 65 rows of x on where a tile's columns have slices.
@@ -451,7 +459,7 @@ static bool plan_slices(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
                               {"STAGES", s.stages},
                               {"ACTIVATION", a->activation}};
     *p = (wt__mm_plan){.file = "kernels/matmul/matmul_slices.cu", .function = "matmul_slices", .n_slices = s.n_slices};
-    write_options(p, options, 5);
+    WRITE_OPTIONS(p, options);
     p->launch =
         (wt_launch){.grid = {(int)s.n_tiles * s.n_slices}, .block = {s.threads}, .shared_bytes = s.shared_bytes};
     return true;

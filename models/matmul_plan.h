@@ -4,7 +4,7 @@
 
 #include "matmul_internal.h"
 
-enum { WT__MM_MAX_OPTIONS = 13, WT__MM_OPTION_BYTES = 24 };
+enum { WT__MM_MAX_OPTIONS = 16, WT__MM_OPTION_BYTES = 24 };
 
 /// Where products are computed.
 typedef struct wt__mm_site {
