@@ -293,13 +293,11 @@ static __device__ __forceinline__ float4 sum_of(const float4 &a, const float4 &b
 // 1 over the root of the mean square of what each row of x was made of. The arrival of a warp's first sums tells.
 static __device__ __forceinline__ void write_norms(const wt_mm_args &a, const memory &m)
 {
-    const int lane = threadIdx.x % 32, n = a.columns / (4 * WT_MM_SKINNY_SQUARES);
+    const int lane = threadIdx.x % 32, n = a.columns / WT_MM_SKINNY_SQUARES;
     for (int row = threadIdx.x / 32; row < a.m; row += MM_WARPS) {
         float sum = 0;
-        for (int k = lane; k < n; k += 32) {
-            const float4 v = ((const float4 *)a.x_squares)[(long long)row * n + k];
-            sum += v.x + v.y + (v.z + v.w);
-        }
+#pragma unroll 8
+        for (int k = lane; k < n; k += 32) sum += a.x_squares[(long long)row * n + k];
         for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
         if (lane == 0) m.norms[row] = 1 / sqrtf(sum / (float)a.columns + a.norm_eps);
     }
@@ -488,8 +486,13 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
     copies c = {};
     c.stages = m.stages + threadIdx.x / 32 * MM_STAGES * WT_MM_THIN_STAGE;
     find_rows(a, &c);
+    int n_early = 0;
 #pragma unroll
-    for (int k = 0; k < EARLY; k++) copy_next(a, w, &c);
+    for (int k = 0; k < EARLY; k++)
+        if (!c.x_left) { // x of a next slice is not there yet
+            copy_next(a, w, &c);
+            n_early++;
+        }
     scales next = {};
     if (MM_SCALES) load_scales(a, rows_of(a, 0), column_of({0, 0, 0}, 0), &next);
     wait_for_earlier(); // nothing but W is read before
@@ -501,7 +504,8 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
     if (has_norm_before(a)) write_norms(a, m);
     if (EARLY) take_first_x(c, &x);
 #pragma unroll
-    for (int k = EARLY; k < MM_STAGES - 1; k++) copy_next(a, w, &c);
+    for (int k = 0; k < MM_STAGES - 1; k++)
+        if (k >= n_early) copy_next(a, w, &c);
     if (HAS_ZERO && EARLY) sum_x(x.b, x.sums);
     turn t = {0, 0, 0}, t_before = t;
     for (int at = 0, slot = 0;; at++) {
