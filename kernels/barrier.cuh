@@ -46,14 +46,15 @@ static __device__ __forceinline__ void barrier_expect(unsigned long long *barrie
 #endif
 }
 
-// Whether the phase of that parity is over: barrier_passed stays for a while where the chip can, barrier_over never.
-#define BARRIER_QUESTION(name, wait)                                                                                   \
+// Whether the phase of that parity is over: barrier_passed stays for a while where the chip can, barrier_over never. What
+// those who arrived did before is seen then: of the block's threads, with `scope` of the cluster's.
+#define BARRIER_QUESTION(name, wait, scope)                                                                            \
     static __device__ __forceinline__ bool name(unsigned long long *barrier, unsigned parity)                          \
     {                                                                                                                  \
         unsigned over;                                                                                                 \
         asm volatile("{\n"                                                                                             \
                      ".reg .pred p;\n"                                                                                 \
-                     "mbarrier." wait ".parity.shared::cta.b64 p, [%1], %2;\n"                                         \
+                     "mbarrier." wait ".parity" scope ".shared::cta.b64 p, [%1], %2;\n"                                \
                      "selp.u32 %0, 1, 0, p;\n"                                                                         \
                      "}"                                                                                               \
                      : "=r"(over)                                                                                      \
@@ -62,17 +63,26 @@ static __device__ __forceinline__ void barrier_expect(unsigned long long *barrie
         return over;                                                                                                   \
     }
 #if __CUDA_ARCH__ >= 900
-BARRIER_QUESTION(barrier_passed, "try_wait")
+BARRIER_QUESTION(barrier_passed, "try_wait", "")
+BARRIER_QUESTION(barrier_passed_in_cluster, "try_wait", ".acquire.cluster")
 #else
-BARRIER_QUESTION(barrier_passed, "test_wait")
+BARRIER_QUESTION(barrier_passed, "test_wait", "")
+BARRIER_QUESTION(barrier_passed_in_cluster, "test_wait", "")
 #endif
-BARRIER_QUESTION(barrier_over, "test_wait")
+BARRIER_QUESTION(barrier_over, "test_wait", "")
 #undef BARRIER_QUESTION
 
 // Until the phase of that parity is over; of a new barrier the one of parity 1 is.
 static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
 {
     while (!barrier_passed(barrier, parity)) {
+    }
+}
+
+// The same where other blocks of the cluster arrive or send.
+static __device__ __forceinline__ void barrier_wait_in_cluster(unsigned long long *barrier, unsigned parity)
+{
+    while (!barrier_passed_in_cluster(barrier, parity)) {
     }
 }
 

@@ -49,7 +49,7 @@ static __device__ __forceinline__ void store_in(float *address, int rank, float 
     asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(place_in(address, rank)), "f"(x) : "memory");
 }
 
-// To there, as 16 bytes that a barrier of that block expects (barrier.cuh).
+// To there, as 16 bytes that a barrier of that block expects (barrier.cuh): barrier_wait_in_cluster sees them.
 static __device__ __forceinline__ void send_to(float4 *address, int rank, float4 x, unsigned long long *barrier)
 {
     const unsigned there = place_in(address, rank), barrier_there = place_in(barrier, rank);
@@ -66,11 +66,11 @@ static __device__ __forceinline__ void send_to(float2 *address, int rank, float2
                  : "memory");
 }
 
-// Arrive at the barrier of block `rank`.
+// Arrive at the barrier of block `rank`: who waits there in the cluster sees what was done before.
 static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *barrier, int rank)
 {
     const unsigned there = place_in(barrier, rank);
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
 }
 #else // never launched there
 #    define CLUSTER_1

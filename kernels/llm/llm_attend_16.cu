@@ -562,7 +562,7 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
     if (SPLITS == 1)
         __syncthreads();
     else if (threadIdx.x < 32 * (UNITS / SPLITS))
-        barrier_wait(&m->all_sent, 0);
+        barrier_wait_in_cluster(&m->all_sent, 0);
     add_blocks<SPLITS>(a, u, scale, m);
 }
 

@@ -377,7 +377,7 @@ static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, c
     for (int pair = threadIdx.x; pair < PAIRS; pair += THREADS)
         send_to(&m->sent[rank * EACH + pair % EACH], pair / EACH, add_warps(m, sums, pair, scale), &m->all_sent);
     if (threadIdx.x >= EACH) return;
-    barrier_wait(&m->all_sent, 0);
+    barrier_wait_in_cluster(&m->all_sent, 0);
     for (int k = threadIdx.x; k < EACH; k += THREADS) {
         float4 parts[SPLITS];
         float most = NOTHING, total = 0, x = 0, y = 0;

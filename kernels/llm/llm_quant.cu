@@ -64,6 +64,15 @@ template <int BLOCKS> static __device__ __forceinline__ float2 *partial_of(const
     return m.partial + i % RING / BLOCKS * (BLOCKS * WARPS * 8);
 }
 
+// What is waited for was done by threads of the block, or of the cluster.
+template <int BLOCKS> static __device__ __forceinline__ void wait_for_sums(unsigned long long *barrier, unsigned parity)
+{
+    if (BLOCKS > 1)
+        barrier_wait_in_cluster(barrier, parity);
+    else
+        barrier_wait(barrier, parity);
+}
+
 // One warp: the sums of the teams, tile after tile, and what comes after.
 template <int BLOCKS>
 static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares,
@@ -84,7 +93,7 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
         const float *partial = (const float *)partial_of<BLOCKS>(m, i) + slot % 8 * 2 + slot / 8;
         unsigned long long *summed = &m.summed[i % RING];
         if (BLOCKS > 1 && lane == 0) barrier_expect(summed, all * 64);
-        barrier_wait(summed, i / RING & 1);
+        wait_for_sums<BLOCKS>(summed, i / RING & 1);
         float y = 0;
 #pragma unroll 4
         for (int w = half; w < all; w += 2) y += partial[16 * w];
@@ -136,7 +145,7 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             }
         }
         float2 *partial = partial_of<BLOCKS>(m, i) + (in.rank * a.team + member) * 8 + g;
-        barrier_wait(&m.finished[i % RING], (i / RING & 1) ^ 1);
+        wait_for_sums<BLOCKS>(&m.finished[i % RING], (i / RING & 1) ^ 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             rows[h] += __shfl_xor_sync(ALL, rows[h], 1);

@@ -279,7 +279,7 @@ static __device__ __forceinline__ bool meet(shared *s, int warp, mm_sum *sums)
     send_sums(sums, 0, s, finisher, number);
     send_sums(sums, 1, s, finisher, number);
     if (warp != finisher) return false;
-    barrier_wait(&s->met[finisher], 0);
+    barrier_wait_in_cluster(&s->met[finisher], 0);
     const float4 *from = (const float4 *)s->sums + finisher * MEETING * (GROUP_N / 16 * 32) + threadIdx.x % 32;
 #    pragma unroll
     for (int i = 0; i < GROUP_N / 4; i++) sums[i] = 0;
