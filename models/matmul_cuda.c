@@ -161,7 +161,8 @@ static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
 {
     static const wt__mm_plan finish = {.file = "kernels/matmul/matmul_finish.cu", .function = "matmul_finish"};
-    static const wt__mm_plan widen = {.file = "kernels/matmul/matmul_widen.cu", .function = "matmul_widen"};
+    wt__mm_plan widen;
+    wt__mm_plan_widen(a, &widen);
     wt__mm_helpers helpers;
     wt_status status = wt__mm_library_prepare(cuda->library, a);
     if (!status) status = kernel_of(cuda, &finish, &helpers.finish);

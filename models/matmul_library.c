@@ -256,7 +256,8 @@ static wt_status queue_widening(wt_kernel *widen, wt_stream *stream, const wt_mm
                                 int part)
 {
     const wt_mm_widen_args f = {.args = *a, .out = (unsigned short *)wide->parts[part].w, .part = part};
-    const wt_launch launch = {.grid = {a->parts[part].rows, (a->columns + WIDEN_COLUMNS - 1) / WIDEN_COLUMNS},
+    const wt_launch launch = {.grid = {(a->parts[part].rows + WT_MM_WIDEN_ROWS - 1) / WT_MM_WIDEN_ROWS,
+                                       (a->columns + WIDEN_COLUMNS - 1) / WIDEN_COLUMNS},
                               .block = {WIDEN_COLUMNS / 8}};
     return wt_kernel_launch(widen, stream, &launch, &WT_ARG(f), 1);
 }

@@ -465,6 +465,18 @@ static bool plan_slices(const wt__mm_site *site, wt_mm_args *a, wt__mm_plan *p)
     return true;
 }
 
+/// Weights of 4 and 8 bits a word or two at a time, others one by one.
+void wt__mm_plan_widen(const wt_mm_args *a, wt__mm_plan *p)
+{
+    const bool nibbles = a->w_type == WT_MM_U4 || a->w_type == WT_MM_E2M1;
+    bool packed = nibbles || a->w_type == WT_MM_I8 || a->w_type == WT_MM_E4M3 || a->w_type == WT_MM_E5M2;
+    packed &= a->row_bytes % 8 == 0;
+    for (int k = 0; k < a->n_parts; k++) packed &= (uintptr_t)a->parts[k].w % 8 == 0;
+    const option options[] = {{"W", packed ? a->w_type : -1}, {"X", a->x_type}};
+    *p = (wt__mm_plan){.file = "kernels/matmul/matmul_widen.cu", .function = "matmul_widen"};
+    WRITE_OPTIONS(p, options);
+}
+
 // ---- the rest
 
 static void plan_any(wt_mm_args *a, wt__mm_plan *p)

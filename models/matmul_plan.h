@@ -25,6 +25,8 @@ typedef struct wt__mm_plan {
 void wt__mm_choose(const wt__mm_site *site, wt_mm_args *args, wt__mm_plan *plan);
 /// By matmul_wgmma, if that takes it.
 bool wt__mm_plan_wgmma(const wt__mm_site *site, wt_mm_args *args, wt__mm_plan *plan);
+/// How W is made of x's type for the library (kernels/matmul/matmul_widen.cu). No launch: it is of a part.
+void wt__mm_plan_widen(const wt_mm_args *args, wt__mm_plan *plan);
 /// Squares that are added first by the kernel that takes a product, where it has norms; 0: none takes those.
 int wt__mm_squares_of(const wt__mm_site *site, wt_mm_args *args);
 

@@ -120,6 +120,8 @@ typedef struct wt_mm_few_args {
     wt_mm_args args;
 } wt_mm_few_args;
 
+#define WT_MM_WIDEN_ROWS 4 ///< that a thread of matmul_widen has
+
 /// The matrix of a part as elements of x_type, [rows][columns].
 typedef struct wt_mm_widen_args {
     wt_mm_args args;
