@@ -277,8 +277,8 @@ int main(int argc, char **argv)
     if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8, repeats);
     wt_llm_session_destroy(session);
     if (wants(what, "steps")) {
-        bench_batch(name, &m, device, resident, 8);
-        bench_batch(name, &m, device, resident, 64);
+        static const int sizes[] = {8, 16, 32, 48, 64};
+        for (int k = 0; k < 5; k++) bench_batch(name, &m, device, resident, sizes[k]);
     }
     wt_llm_resident_destroy(resident);
     wt_device_close(device);

@@ -11,7 +11,7 @@ enum {
     CHUNK_UNIT = 128,
     WIDE_BYTES = 256 << 20,
     LEAST_ROWS_F32 = 9,
-    LEAST_ROWS_WIDENED = 64
+    LEAST_ROWS_WIDENED = 64, LEAST_ROWS_OF_NIBBLES = 33
 };
 enum { FINISH_COLUMNS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
@@ -61,9 +61,12 @@ void wt__mm_library_destroy(wt__mm_library *library)
 // ---- which
 
 /// Weights to be made those of a 16-bit x, which fit the memory for that: both of a gated product, else one at a time.
+/// From as many rows as it was quicker than the kernels for few (steps of 8B, H200).
 static bool is_widened(const wt_mm_args *a)
 {
-    const int least = a->w_type >= WT_MM_Q8_0 ? WT_MATMUL_SKINNY + 1 : LEAST_ROWS_WIDENED;
+    const int least = a->w_type >= WT_MM_Q8_0  ? WT_MATMUL_SKINNY + 1
+                      : a->w_type == WT_MM_U4 ? LEAST_ROWS_OF_NIBBLES
+                                              : LEAST_ROWS_WIDENED;
     int most = 0;
     for (int k = 0; k < a->n_parts; k++) most = a->parts[k].rows > most ? a->parts[k].rows : most;
     return (a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16) && a->w_type != a->x_type && a->m >= least &&
