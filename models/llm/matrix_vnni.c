@@ -36,13 +36,13 @@ WT_INLINE void place_parted(const block *b, int64_t k, int zero, bytes *x)
     x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
 }
 
-/// In their order, with d of each lane instead of `less`, and zero times sums of 16.
+/// In their order, with d and zero times the sum of each 16.
 WT_INLINE void place_with_sums_of_16(const block *b, int64_t k, int zero, bytes *x)
 {
     const __m256i two = _mm256_add_epi32(b->sums, _mm256_shuffle_epi32(b->sums, 0x4e));
     const __m256i one = _mm256_add_epi32(two, _mm256_shuffle_epi32(two, 0xb1));
     _mm256_storeu_si256((__m256i *)(x->q + BLOCK * k), b->q);
-    _mm256_storeu_ps((float *)x->less + BLOCK / 4 * k, _mm256_set1_ps(b->d));
+    x->d[2 * k] = x->d[2 * k + 1] = b->d;
     x->sum[2 * k] = b->d * (float)(zero * _mm256_extract_epi32(one, 0));
     x->sum[2 * k + 1] = b->d * (float)(zero * _mm256_extract_epi32(one, 4));
 }
@@ -213,14 +213,13 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         sums[j].sixteen -= scales * _mm512_loadu_ps(x[j].sum + 16 * k);
+        const __m512 factors = scales * _mm512_loadu_ps(x[j].d + 16 * k);
 #    pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
-            const int64_t at = 256 * k + 64 * i;
             const __m512i places = _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
                                                     _mm512_set1_epi32(4 * i));
-            const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[i], wide_at(x[j].q + at));
-            const __m512 d = _mm512_loadu_ps((const float *)x[j].less + at / 4);
-            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * (_mm512_permutexvar_ps(places, scales) * d);
+            const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[i], wide_at(x[j].q + 256 * k + 64 * i));
+            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(places, factors);
         }
     }
 }
