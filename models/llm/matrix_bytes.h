@@ -9,6 +9,11 @@
 #include "matrix_halves.h"
 
 enum { BLOCK = 32, ROWS = 4, MOST_STEP_BYTES = 272 };
+#ifdef __AVX512VNNI__
+enum { TOGETHER = 2 }; // rows that share registers of four vectors
+#else
+enum { TOGETHER = 1 };
+#endif
 
 /// A vector; in which order is a form's own.
 typedef struct bytes {
@@ -193,12 +198,11 @@ WT_INLINE weights weights_of(const wt__linear *l, const shape *s, int64_t row)
     return w;
 }
 
-/// y of four rows, counted from `first`, with one vector, or of one with four; `ahead` bytes are fetched before their
-/// turn.
+/// y of four rows, counted from `first`, with one vector, or of up to TOGETHER with four, row by row; `ahead` bytes are
+/// fetched before their turn.
 WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, int64_t first, const int64_t *rows,
-                          size_t ahead, const bytes *x, const int n_vectors, float *y)
+                          size_t ahead, const bytes *x, const int n_rows, const int n_vectors, float *y)
 {
-    const int n_rows = n_vectors == 1 ? ROWS : 1;
     weights w[ROWS];
     lanes sums[ROWS][VECTORS];
     for (int r = 0; r < n_rows; r++) {
@@ -222,7 +226,7 @@ WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, i
         w[r].at = w[r].ahead = last;
         f->step(&w[r], s->n_steps, x, 1, n_vectors, &sums[r]);
     }
-    _mm_storeu_ps(y, four_sums(sums, n_vectors));
+    for (int r = 0; r < (n_vectors == 1 ? 1 : n_rows); r++) _mm_storeu_ps(y + 4 * r, four_sums(sums + r, n_vectors));
 }
 
 typedef struct bytes_args {
@@ -236,10 +240,20 @@ typedef struct bytes_args {
 WT_INLINE void bytes_of_four(const void *args, const int64_t *rows, float *y)
 {
     const bytes_args *a = args;
-    bytes_tile(a->p, a->f, a->s, a->first, rows, AHEAD, a->x, 1, y);
+    bytes_tile(a->p, a->f, a->s, a->first, rows, AHEAD, a->x, ROWS, 1, y);
 }
 
-/// One vector with four rows at a time, or four vectors with one.
+/// Rows from r on with four vectors.
+WT_INLINE void bytes_of_vectors(const bytes_args *a, int64_t r, const int n_rows, int t)
+{
+    int64_t rows[TOGETHER];
+    for (int i = 0; i < n_rows; i++) rows[i] = r + i;
+    float y[TOGETHER * VECTORS];
+    bytes_tile(a->p, a->f, a->s, a->first, rows, (size_t)a->s->row_bytes, a->x, n_rows, VECTORS, y);
+    for (int i = 0; i < n_rows; i++) wt__products_store(a->p, a->first + rows[i], 1, t, VECTORS, y + VECTORS * i);
+}
+
+/// One vector with four rows at a time, or four vectors with TOGETHER.
 WT_INLINE void bytes_strips(const wt__product *p, const form f, int64_t first, int64_t n_rows)
 {
     const shape s = shape_of(p->linear, f.columns);
@@ -249,11 +263,9 @@ WT_INLINE void bytes_strips(const wt__product *p, const form f, int64_t first, i
         for (int j = 0; j < n; j++) x[j] = round_vector(p, &f, t + j, j);
         const bytes_args args = {p, &f, &s, x, first};
         if (n == 1) runs(p, first, n_rows, t, bytes_of_four, &args);
-        for (int64_t r = 0; r < n_rows && n > 1; r++) {
-            float y[VECTORS];
-            bytes_tile(p, &f, &s, first, &r, (size_t)s.row_bytes, x, VECTORS, y);
-            wt__products_store(p, first + r, 1, t, VECTORS, y);
-        }
+        int64_t r = 0;
+        for (; r + TOGETHER <= n_rows && n > 1; r += TOGETHER) bytes_of_vectors(&args, r, TOGETHER, t);
+        for (; r < n_rows && n > 1; r++) bytes_of_vectors(&args, r, 1, t);
         t += n;
     }
 }
