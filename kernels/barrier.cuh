@@ -46,8 +46,8 @@ static __device__ __forceinline__ void barrier_expect(unsigned long long *barrie
 #endif
 }
 
-// Whether the phase of that parity is over: barrier_passed stays for a while where the chip can, barrier_over never. What
-// those who arrived did before is seen then: of the block's threads, with `scope` of the cluster's.
+// Whether the phase of that parity is over: barrier_passed stays for a while where the chip can, barrier_over never.
+// What those who arrived did before is seen then: of the block's threads, with `scope` of the cluster's.
 #define BARRIER_QUESTION(name, wait, scope)                                                                            \
     static __device__ __forceinline__ bool name(unsigned long long *barrier, unsigned parity)                          \
     {                                                                                                                  \

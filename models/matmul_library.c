@@ -11,7 +11,8 @@ enum {
     CHUNK_UNIT = 128,
     WIDE_BYTES = 256 << 20,
     LEAST_ROWS_F32 = 9,
-    LEAST_ROWS_WIDENED = 64, LEAST_ROWS_OF_NIBBLES = 33
+    LEAST_ROWS_WIDENED = 64,
+    LEAST_ROWS_OF_NIBBLES = 33
 };
 enum { FINISH_COLUMNS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
@@ -64,7 +65,7 @@ void wt__mm_library_destroy(wt__mm_library *library)
 /// From as many rows as it was quicker than the kernels for few (steps of 8B, H200).
 static bool is_widened(const wt_mm_args *a)
 {
-    const int least = a->w_type >= WT_MM_Q8_0  ? WT_MATMUL_SKINNY + 1
+    const int least = a->w_type >= WT_MM_Q8_0 ? WT_MATMUL_SKINNY + 1
                       : a->w_type == WT_MM_U4 ? LEAST_ROWS_OF_NIBBLES
                                               : LEAST_ROWS_WIDENED;
     int most = 0;

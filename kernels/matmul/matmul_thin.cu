@@ -37,11 +37,11 @@
 #include "barrier.cuh"
 #include "overlap.cuh"
 
-#define TURNS    WT_MM_THIN_TURNS
-#define ALL      0xffffffffu
-#define EARLY    (MM_STAGES > X_PIECES ? MM_STAGES - X_PIECES : 0) // stages of W on their way before x
-#define FACTOR   (MM_RAW ? RAW_SUM : 1.0f)
-#define APART    (MM_RAW && MM_SCALES ? EIGHTS / MM_N : 1) // chains of sums: x and what rounding left
+#define TURNS  WT_MM_THIN_TURNS
+#define ALL    0xffffffffu
+#define EARLY  (MM_STAGES > X_PIECES ? MM_STAGES - X_PIECES : 0) // stages of W on their way before x
+#define FACTOR (MM_RAW ? RAW_SUM : 1.0f)
+#define APART  (MM_RAW && MM_SCALES ? EIGHTS / MM_N : 1) // chains of sums: x and what rounding left
 
 // ---- what a block has to do: `n_tiles` of it in groups, a group slice by slice, a slice tile by tile
 
